@@ -1,0 +1,3 @@
+//! One cron table on many machines: each occurrence of a job runs on one replica alone.
+
+pub mod scheduler;

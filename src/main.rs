@@ -1,0 +1,3 @@
+//! The `soloist` command; everything it does lives in the library.
+
+fn main() {}

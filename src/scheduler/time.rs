@@ -1,0 +1,124 @@
+//! Instants. Two kinds that must never be mixed up, so two types.
+//!
+//! [`Timestamp`] is civil time, read off the *store's* clock: schedules, claims and lease
+//! deadlines are judged by it. [`BootTime`] is this host's own clock that never steps and
+//! goes on counting while the host sleeps: how long a lease may be trusted is counted on it.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+/// An instant in civil time: milliseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From milliseconds since the Unix epoch.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// From whole seconds since the Unix epoch.
+    pub const fn from_second(second: i64) -> Self {
+        Self(second.saturating_mul(1000))
+    }
+
+    /// Whole seconds since the Unix epoch, rounded down.
+    pub const fn as_second(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// How long after `earlier` this is; zero when it is not after it.
+    pub fn saturating_since(self, earlier: Timestamp) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// This instant as `jiff` knows it. Instants outside jiff's range (the years -9999 to 9999)
+    /// are cut to it.
+    pub fn to_jiff(self) -> jiff::Timestamp {
+        jiff::Timestamp::from_millisecond(self.0).unwrap_or(if self.0 < 0 {
+            jiff::Timestamp::MIN
+        } else {
+            jiff::Timestamp::MAX
+        })
+    }
+}
+
+impl From<jiff::Timestamp> for Timestamp {
+    fn from(value: jiff::Timestamp) -> Self {
+        Self(value.as_millisecond())
+    }
+}
+
+impl Add<Duration> for Timestamp {
+    type Output = Timestamp;
+    fn add(self, rhs: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_add(millis(rhs)))
+    }
+}
+
+impl Sub<Duration> for Timestamp {
+    type Output = Timestamp;
+    fn sub(self, rhs: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_sub(millis(rhs)))
+    }
+}
+
+/// RFC 3339 in UTC, with milliseconds only where there are any: `2026-11-20T22:00:00Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_jiff().fmt(f)
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// An instant on this host's CLOCK_BOOTTIME: counts suspended time, never steps
+/// (clock_gettime(2)). Meaningless on any other host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct BootTime(Duration);
+
+impl BootTime {
+    /// From the time since the host was booted.
+    pub const fn since_boot(elapsed: Duration) -> Self {
+        Self(elapsed)
+    }
+
+    /// The time since the host was booted.
+    pub const fn as_duration(self) -> Duration {
+        self.0
+    }
+
+    /// How long after `earlier` this is; zero when it is not after it.
+    pub fn saturating_since(self, earlier: BootTime) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<Duration> for BootTime {
+    type Output = BootTime;
+    fn add(self, rhs: Duration) -> BootTime {
+        BootTime(self.0.saturating_add(rhs))
+    }
+}
+
+impl Sub<Duration> for BootTime {
+    type Output = BootTime;
+    fn sub(self, rhs: Duration) -> BootTime {
+        BootTime(self.0.saturating_sub(rhs))
+    }
+}
+
+/// Whole milliseconds of a duration; durations over 292 million years are cut.
+pub fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
