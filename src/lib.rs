@@ -1,3 +1,13 @@
 //! One cron table on many machines: each occurrence of a job runs on one replica alone.
+//!
+//! The crate is a library under a thin binary. Dependencies run one way:
+//! `cli → driver → {store, runner, clock} → scheduler`, and `config → scheduler`.
 
+#[cfg(feature = "daemon")]
+pub mod cli;
+pub mod clock;
+#[cfg(feature = "daemon")]
+pub mod config;
+pub mod runner;
 pub mod scheduler;
+pub mod store;

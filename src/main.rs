@@ -1,3 +1,7 @@
 //! The `soloist` command; everything it does lives in the library.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    soloist::cli::main()
+}

@@ -1,0 +1,249 @@
+//! Claims on their way: sent, sent again when no answer came, and settled by an answer.
+//!
+//! A claim without an answer is *in doubt*: the store may have granted it. It is sent again
+//! with the same identity until there is an answer, so that a lost reply costs nothing and
+//! doubles nothing. When a newer occurrence of the job falls due meanwhile, the older claim is
+//! only asked for what became of it: granted before, or missed.
+//!
+//! Must never: forget a claim that may have been granted.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::job::JobName;
+use super::lease::{BATCH_LIMIT, Claim, Occurrence, Origin, RunId};
+use super::time::{BootTime, Timestamp};
+use super::timers::Timers;
+
+/// Claims of one job that wait for an answer. Over this the oldest is given up: a store that
+/// was away for so long has let its lease run out.
+const PENDING_PER_JOB: usize = 64;
+
+/// The first wait before a claim is sent again, and the longest.
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+const LONGEST_RETRY: Duration = Duration::from_secs(1);
+
+/// All claims without an answer.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    pending: HashMap<RunId, Pending>,
+    by_job: HashMap<JobName, Vec<RunId>>,
+    /// Those not in flight.
+    ready: Timers<RunId>,
+    in_flight: usize,
+}
+
+#[derive(Debug)]
+struct Pending {
+    claim: Claim,
+    failures: u32,
+    in_flight: bool,
+}
+
+impl Claims {
+    /// Takes a claim to be sent at `at`. Older claims to the job's schedule are from now on
+    /// only asked for what became of them.
+    pub(super) fn add(&mut self, claim: Claim, at: BootTime) {
+        let siblings = self.by_job.entry(claim.occurrence.job.clone()).or_default();
+        if claim.origin == Origin::Schedule && claim.steal.is_none() {
+            for id in siblings.iter() {
+                supersede(&mut self.pending, &mut self.ready, *id, &claim, at);
+            }
+        }
+        siblings.push(claim.run_id);
+        let surplus = (siblings.len() > PENDING_PER_JOB).then(|| siblings[0]);
+        self.ready.set(claim.run_id, at);
+        let pending = Pending {
+            claim,
+            failures: 0,
+            in_flight: false,
+        };
+        self.pending.insert(pending.claim.run_id, pending);
+        if let Some(oldest) = surplus {
+            self.settle(oldest);
+        }
+    }
+
+    /// Whether an answer about this occurrence is awaited.
+    pub(super) fn is_pending(&self, occurrence: &Occurrence) -> bool {
+        let ids = self.by_job.get(&occurrence.job).into_iter().flatten();
+        ids.filter_map(|id| self.pending.get(id))
+            .any(|one| one.claim.occurrence == *occurrence)
+    }
+
+    /// Takes a batch of claims that are ready to be sent.
+    pub(super) fn take_ready(&mut self, now: BootTime) -> Option<Vec<Claim>> {
+        let mut batch = Vec::new();
+        while batch.len() < BATCH_LIMIT {
+            let Some(id) = self.ready.take_due(now) else {
+                break;
+            };
+            let Some(pending) = self.pending.get_mut(&id) else {
+                continue;
+            };
+            pending.in_flight = true;
+            self.in_flight += 1;
+            batch.push(pending.claim.clone());
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
+
+    /// Takes back what was in flight: answered or not, it is no longer on its way.
+    pub(super) fn landed(&mut self, id: RunId) {
+        if let Some(pending) = self
+            .pending
+            .get_mut(&id)
+            .filter(|pending| pending.in_flight)
+        {
+            pending.in_flight = false;
+            self.in_flight -= 1;
+        }
+    }
+
+    /// Sends a claim again at `at`.
+    pub(super) fn postpone(&mut self, id: RunId, at: BootTime) {
+        if self.pending.contains_key(&id) {
+            self.ready.set(id, at);
+        }
+    }
+
+    /// Sends a claim again after a wait that doubles each time; `dice` spreads the replicas.
+    pub(super) fn retry(&mut self, id: RunId, now: BootTime, dice: u8) {
+        if let Some(pending) = self.pending.get_mut(&id) {
+            let wait = backoff(pending.failures, dice);
+            pending.failures += 1;
+            self.ready.set(id, now + wait);
+        }
+    }
+
+    /// Forgets a claim: it was answered.
+    pub(super) fn settle(&mut self, id: RunId) {
+        self.landed(id);
+        self.ready.clear(id);
+        let Some(pending) = self.pending.remove(&id) else {
+            return;
+        };
+        let job = pending.claim.occurrence.job;
+        if let Some(siblings) = self.by_job.get_mut(&job) {
+            siblings.retain(|sibling| *sibling != id);
+            if siblings.is_empty() {
+                self.by_job.remove(&job);
+            }
+        }
+    }
+
+    /// Forgets all that is not in flight.
+    pub(super) fn drop_waiting(&mut self) {
+        let waiting: Vec<_> = self
+            .pending
+            .iter()
+            .filter(|(_, one)| !one.in_flight)
+            .map(|(id, _)| *id)
+            .collect();
+        waiting.into_iter().for_each(|id| self.settle(id));
+    }
+
+    /// How many are in flight.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// When the next one is ready to be sent.
+    pub(super) fn next_wakeup(&self) -> Option<BootTime> {
+        self.ready.next()
+    }
+}
+
+/// Lets an older claim only ask what became of it: `start_by` in the distant past has the store
+/// answer either with the grant it made before, or that it is too late.
+fn supersede(
+    pending: &mut HashMap<RunId, Pending>,
+    ready: &mut Timers<RunId>,
+    id: RunId,
+    newer: &Claim,
+    at: BootTime,
+) {
+    let Some(older) = pending.get_mut(&id) else {
+        return;
+    };
+    let scheduled = older.claim.origin == Origin::Schedule && older.claim.steal.is_none();
+    if scheduled && older.claim.occurrence.scheduled_at < newer.occurrence.scheduled_at {
+        older.claim.start_by = Timestamp::from_millis(i64::MIN);
+        if !older.in_flight {
+            ready.set(id, at);
+        }
+    }
+}
+
+/// The wait before the next sending: doubled each time, and cut by up to a half by `dice`.
+pub(super) fn backoff(failures: u32, dice: u8) -> Duration {
+    let full = FIRST_RETRY
+        .saturating_mul(1 << failures.min(10))
+        .min(LONGEST_RETRY);
+    full - full / 2 * u32::from(dice) / u32::from(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::job::OnCrash;
+    use crate::scheduler::lease::Retention;
+    use uuid::Uuid;
+
+    fn claim(job: &str, second: i64, id: u128) -> Claim {
+        Claim {
+            occurrence: Occurrence {
+                job: JobName::new(job).unwrap(),
+                scheduled_at: Timestamp::from_second(second),
+            },
+            origin: Origin::Schedule,
+            run_id: RunId::new(Uuid::from_u128(id)),
+            on_crash: OnCrash::Rerun,
+            max_attempts: 10,
+            start_by: Timestamp::from_second(second + 60),
+            ttl: Duration::from_secs(15),
+            steal: None,
+            retention: Retention {
+                limit: 10,
+                age: Duration::from_secs(60),
+            },
+        }
+    }
+
+    #[test]
+    fn a_newer_occurrence_leaves_the_older_claim_only_to_ask_what_became_of_it() {
+        let mut claims = Claims::default();
+        let now = BootTime::default();
+        claims.add(claim("a", 1, 1), now);
+        let sent = claims.take_ready(now).unwrap();
+        claims.landed(sent[0].run_id);
+        claims.retry(sent[0].run_id, now, 0);
+        claims.add(claim("a", 2, 2), now);
+        let batch = claims.take_ready(now).unwrap();
+        assert_eq!(batch.len(), 2, "both in one batch, the older first");
+        assert_eq!(batch[0].run_id, sent[0].run_id);
+        assert!(batch[0].start_by < batch[0].occurrence.scheduled_at);
+        assert_eq!(batch[1].start_by, Timestamp::from_second(62));
+    }
+
+    #[test]
+    fn claims_of_one_instant_travel_in_batches() {
+        let mut claims = Claims::default();
+        let now = BootTime::default();
+        for n in 0..300 {
+            claims.add(claim(&format!("job{n}"), 1, n), now);
+        }
+        let sizes: Vec<_> = std::iter::from_fn(|| claims.take_ready(now))
+            .map(|b| b.len())
+            .collect();
+        assert_eq!(sizes, [128, 128, 44]);
+        assert_eq!(claims.in_flight(), 300);
+    }
+
+    #[test]
+    fn waits_grow_to_a_limit_and_are_spread() {
+        assert_eq!(backoff(0, 0), Duration::from_millis(50));
+        assert_eq!(backoff(30, 0), Duration::from_secs(1));
+        assert_eq!(backoff(30, 255), Duration::from_millis(500));
+    }
+}

@@ -1,0 +1,288 @@
+//! What happens to the scheduler, what it wants done, and what it wants told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::job::{Job, JobName};
+use super::lease::{
+    Answered, AttemptDetail, Claim, ClaimAnswer, FencingToken, Grant, Held, Observation,
+    Occurrence, Outcome, Output, Registration, Release, ReleaseAnswer, Renewal, RenewalAnswer,
+    RunId, Scope,
+};
+use super::store_clock::ClockJump;
+use super::time::{BootTime, Timestamp};
+
+/// What came of a call to the store: its answer, or why there was none.
+pub type CallResult<T> = Result<Answered<T>, String>;
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event {
+    /// A [`Effect::Register`] came back.
+    Registered {
+        /// What was asked.
+        jobs: Vec<JobName>,
+        /// When it was sent.
+        sent: BootTime,
+        /// In the order of `jobs`.
+        result: CallResult<Vec<Registration>>,
+    },
+    /// A [`Effect::Claim`] came back.
+    Claimed {
+        /// What was asked.
+        claims: Vec<Claim>,
+        /// When it was sent.
+        sent: BootTime,
+        /// In the order of `claims`.
+        result: CallResult<Vec<ClaimAnswer>>,
+    },
+    /// A [`Effect::Renew`] came back.
+    Renewed {
+        /// What was asked.
+        renewals: Vec<Renewal>,
+        /// When it was sent.
+        sent: BootTime,
+        /// In the order of `renewals`.
+        result: CallResult<Vec<RenewalAnswer>>,
+    },
+    /// A [`Effect::Release`] came back.
+    Released {
+        /// Which attempts were released.
+        runs: Vec<RunId>,
+        /// When it was sent.
+        sent: BootTime,
+        /// In the order of `runs`.
+        result: CallResult<Vec<ReleaseAnswer>>,
+    },
+    /// A [`Effect::Observe`] came back.
+    Observed {
+        /// What was asked.
+        scope: Scope,
+        /// When it was sent.
+        sent: BootTime,
+        /// What was seen.
+        result: CallResult<Observation>,
+    },
+    /// An attempt ended, or could not be started.
+    AttemptEnded {
+        /// Which.
+        run_id: RunId,
+        /// How.
+        ending: Ending,
+    },
+    /// Another replica handed an occurrence over.
+    HandedOver,
+    /// The store was away, or this host's clocks were set or stood still: look at everything
+    /// anew.
+    Disturbed,
+    /// No new work; let what runs end, then finish.
+    DrainRequested,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// In a word.
+    pub how: EndedHow,
+    /// What else is known.
+    pub detail: AttemptDetail,
+    /// What it printed.
+    pub output: Output,
+}
+
+/// How an attempt ended, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedHow {
+    /// By itself, with a success code.
+    Succeeded,
+    /// By itself, otherwise; or it could not be started.
+    Failed,
+    /// It was stopped for running over its timeout.
+    TimedOut,
+    /// It was stopped, as an [`Effect::Stop`] asked.
+    Stopped,
+}
+
+/// Something to be done.
+#[derive(Debug)]
+pub enum Effect {
+    /// Make jobs known to the store; comes back as [`Event::Registered`].
+    Register(Vec<JobName>),
+    /// Claim occurrences; comes back as [`Event::Claimed`].
+    Claim(Vec<Claim>),
+    /// Renew leases; comes back as [`Event::Renewed`].
+    Renew(Vec<Renewal>),
+    /// Give leases back; comes back as [`Event::Released`].
+    Release(Vec<Release>),
+    /// Say that this replica lives, and look; comes back as [`Event::Observed`].
+    Observe(Scope),
+    /// Start an attempt; its end comes back as [`Event::AttemptEnded`], always.
+    Start(Attempt),
+    /// End an attempt: TERM, and KILL after `grace` at the latest. Said again, the shorter
+    /// grace counts.
+    Stop {
+        /// Which.
+        run_id: RunId,
+        /// Why.
+        reason: StopReason,
+        /// From TERM to KILL.
+        grace: Duration,
+    },
+    /// Tell people.
+    Report(Notice),
+    /// All is done: take this replica off the list and end.
+    Finish,
+}
+
+/// One execution of an occurrence.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// What to run.
+    pub job: Arc<Job>,
+    /// For which instant.
+    pub scheduled_at: Timestamp,
+    /// Its id.
+    pub run_id: RunId,
+    /// Its number, counted from 1 over all replicas.
+    pub number: u32,
+    /// Handed to the job.
+    pub token: FencingToken,
+}
+
+/// Why an attempt is ended from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// Its lease could not be renewed and is about to run out.
+    LeaseExpiring,
+    /// Its lease is somebody else's.
+    LeaseLost,
+    /// This replica is draining and `shutdown_grace` is over.
+    Draining,
+}
+
+impl StopReason {
+    /// In words, for logs and the ledger.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            StopReason::LeaseExpiring => "the lease could not be renewed in time",
+            StopReason::LeaseLost => "the lease was lost",
+            StopReason::Draining => "the replica was shutting down",
+        }
+    }
+}
+
+/// Something that people want to know.
+#[derive(Debug)]
+pub enum Notice {
+    /// This replica won an occurrence and starts an attempt.
+    Started {
+        /// Which occurrence.
+        occurrence: Occurrence,
+        /// Under what.
+        grant: Grant,
+        /// It was another replica's before.
+        takeover: bool,
+    },
+    /// An attempt of this replica ended and its lease was given back.
+    Ended {
+        /// Which occurrence.
+        occurrence: Occurrence,
+        /// Its number.
+        attempt: u32,
+        /// Its token.
+        token: FencingToken,
+        /// How it ended.
+        outcome: Outcome,
+        /// What else is known.
+        detail: AttemptDetail,
+    },
+    /// An attempt of this replica is being stopped.
+    Stopping {
+        /// Which occurrence.
+        occurrence: Occurrence,
+        /// Its number.
+        attempt: u32,
+        /// Its token.
+        token: FencingToken,
+        /// Why.
+        reason: StopReason,
+    },
+    /// An attempt ended when its lease was somebody else's already: its end is not recorded.
+    Superseded {
+        /// Which occurrence.
+        occurrence: Occurrence,
+        /// Its number.
+        attempt: u32,
+        /// Its token.
+        token: FencingToken,
+    },
+    /// An occurrence was skipped: an earlier one of the job is unfinished.
+    Skipped {
+        /// Which occurrence.
+        occurrence: Occurrence,
+        /// What stands in its way.
+        unfinished: Held,
+    },
+    /// An occurrence could not be claimed in time.
+    Missed {
+        /// Which occurrence.
+        occurrence: Occurrence,
+    },
+    /// An occurrence whose holder vanished may not run again.
+    Closed {
+        /// Which occurrence.
+        occurrence: Occurrence,
+    },
+    /// Occurrences fell due in a row while this replica could not look; the newest is claimed.
+    FellBehind {
+        /// Whose.
+        job: JobName,
+        /// The first that is passed over.
+        first: Timestamp,
+        /// The one that is claimed.
+        newest: Timestamp,
+    },
+    /// The ledger has a job's occurrences settled until an instant in the future: a clock was
+    /// wrong, or the store's stepped back. Until then it doesn't run.
+    SettledAhead {
+        /// Whose.
+        job: JobName,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// A job was not in the ledger before.
+    NewJob {
+        /// Which.
+        job: JobName,
+    },
+    /// Nothing is granted for now: the ledger is new, or lost data, or the store's clock
+    /// stepped back.
+    Grace {
+        /// For how long.
+        wait: Duration,
+    },
+    /// The store stopped answering.
+    StoreAway {
+        /// Why, as far as known.
+        cause: String,
+    },
+    /// The store answers again.
+    StoreBack {
+        /// How long it did not.
+        after: Duration,
+    },
+    /// The store's clock or this host's boot clock jumped.
+    ClockJumped(ClockJump),
+    /// All jobs are known to the store; from here on what is due is claimed.
+    Ready {
+        /// How many.
+        jobs: usize,
+        /// The next instant at which one is due.
+        next: Option<Timestamp>,
+    },
+    /// A drain began.
+    Draining {
+        /// How many attempts are still running.
+        running: usize,
+    },
+}

@@ -1,0 +1,139 @@
+//! A job as the scheduler knows it: validated, with every default filled in.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::lease::Retention;
+use super::schedule::Schedule;
+
+/// The longest name of a job, replica or namespace, in bytes: they become parts of keys.
+pub const NAME_LENGTH_LIMIT: usize = 100;
+
+/// A job's name: 1 to 100 of `A-Z a-z 0-9 . _ -`, the first of them a letter or digit.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobName(Arc<str>);
+
+/// Why a text can't be a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Nothing there.
+    #[error("a name can't be empty")]
+    Empty,
+    /// Longer than [`NAME_LENGTH_LIMIT`].
+    #[error("a name has at most {NAME_LENGTH_LIMIT} characters")]
+    TooLong,
+    /// A character that would be ambiguous in a key, a log line or a shell.
+    #[error(
+        "`{0}` can't stand here: a name is made of letters, digits, `.`, `_` and `-`, and starts with a letter or digit"
+    )]
+    Character(char),
+}
+
+/// Checks the rule that all names share.
+pub fn check_name(text: &str) -> Result<(), NameError> {
+    let first = text.chars().next().ok_or(NameError::Empty)?;
+    if !first.is_ascii_alphanumeric() {
+        return Err(NameError::Character(first));
+    }
+    if let Some(bad) = text
+        .chars()
+        .find(|c| !(c.is_ascii_alphanumeric() || "._-".contains(*c)))
+    {
+        return Err(NameError::Character(bad));
+    }
+    if text.len() > NAME_LENGTH_LIMIT {
+        return Err(NameError::TooLong);
+    }
+    Ok(())
+}
+
+impl JobName {
+    /// Checks and takes a name.
+    pub fn new(text: &str) -> Result<Self, NameError> {
+        check_name(text)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for JobName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for JobName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+/// A named entry of the cron table.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its name; leases, history and `H` go by it.
+    pub name: JobName,
+    /// For people.
+    pub description: Option<String>,
+    /// When it is due.
+    pub schedule: Schedule,
+    /// A disabled job is shown and never claimed.
+    pub enabled: bool,
+    /// What an attempt runs.
+    pub command: CommandSpec,
+    /// How long an attempt may run before it is ended; none by default.
+    pub timeout: Option<Duration>,
+    /// From TERM to KILL. Default 5 s; cut to fit when a lease is being lost.
+    pub kill_grace: Duration,
+    /// How long a grant lasts unless it is renewed. Default: the scheduler's, 15 s.
+    pub lease_ttl: Duration,
+    /// How late an occurrence may start at most. Default 1 min.
+    pub starting_deadline: Duration,
+    /// What becomes of an occurrence whose holder vanished.
+    pub on_crash: OnCrash,
+    /// Attempts of one occurrence over all causes and replicas. Default 10.
+    pub max_attempts: u32,
+    /// How much of its past is kept. Default: 1000 attempts, 30 days.
+    pub retention: Retention,
+}
+
+/// What an attempt runs, and in what surroundings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandSpec {
+    /// The program or script.
+    pub program: Program,
+    /// Added to the environment, over what is passed through.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs; the daemon's own working directory by default.
+    pub working_dir: Option<PathBuf>,
+    /// Exit codes that count as success. Default: 0 alone.
+    pub success_codes: Vec<i32>,
+    /// How many bytes of stdout, and of stderr, are kept of one attempt. Default 8 KiB each.
+    pub output_limit: usize,
+}
+
+/// `command` or `shell` of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// An argument vector, given to execve(2) as it stands; never empty.
+    Command(Vec<String>),
+    /// A script for `/bin/sh -c`.
+    Shell(String),
+}
+
+/// What becomes of an occurrence whose holder vanished in the middle of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OnCrash {
+    /// It is run again as the next attempt: at least once.
+    #[default]
+    Rerun,
+    /// It is closed as lost: at most once.
+    Skip,
+}

@@ -1,0 +1,239 @@
+//! Watching other replicas' leases, to take over those whose holder is gone.
+//!
+//! The store's clock alone decides nothing: it may jump. A lease is believed dead when
+//!
+//! - its (token, deadline) stood unchanged on *this* host's boot clock for its whole TTL plus a
+//!   delay; or
+//! - its deadline plus a delay has passed on the store's clock, and that clock has been seen to
+//!   run true since before the lease's last renewal. This arm keeps takeover at TTL plus the
+//!   delay in ordinary times.
+//!
+//! Either way this replica's own connection must have been healthy for a while, so that one
+//! that has just come back from a partition looks before it takes.
+//!
+//! Must never: poll. The next look is at a known instant: the next deadline, the instant at
+//! which a watched lease may be taken, or the regular sign of life.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::job::JobName;
+use super::lease::{Held, Observation, ObservedLease, Occurrence, Scope, Sighting};
+use super::margins::Margins;
+use super::store_clock::StoreClock;
+use super::time::{BootTime, Timestamp};
+
+/// The sign of life of a replica that has no jobs.
+const IDLE_INTERVAL: Duration = Duration::from_millis(2500);
+
+/// What this replica has seen of leases, and when it looks next.
+#[derive(Debug)]
+pub(super) struct Watch {
+    seen: HashMap<JobName, Watched>,
+    healthy_since: Option<BootTime>,
+    interval: Duration,
+    next_look: BootTime,
+    scope: Scope,
+    in_flight: bool,
+    /// Asked for while a look was in flight.
+    again: Option<Scope>,
+}
+
+#[derive(Clone, Debug)]
+struct Watched {
+    held: Held,
+    first_seen: BootTime,
+}
+
+/// A lease that may be claimed.
+#[derive(Debug)]
+pub(super) struct Takeover {
+    pub(super) occurrence: Occurrence,
+    /// None where it was handed over: free as it is.
+    pub(super) steal: Option<Sighting>,
+}
+
+impl Watch {
+    /// Begins to watch; `shortest` is the shortest TTL in the table.
+    pub(super) fn new(shortest: Option<Duration>, now: BootTime) -> Self {
+        Self {
+            seen: HashMap::new(),
+            healthy_since: None,
+            interval: shortest.map_or(IDLE_INTERVAL, |ttl| Margins::of(ttl).renewal_interval()),
+            next_look: now,
+            scope: Scope::All,
+            in_flight: false,
+            again: None,
+        }
+    }
+
+    /// The store answered something.
+    pub(super) fn heard(&mut self, now: BootTime) {
+        self.healthy_since.get_or_insert(now);
+    }
+
+    /// The store failed to answer something.
+    pub(super) fn failed(&mut self) {
+        self.healthy_since = None;
+    }
+
+    /// Looks as soon as possible.
+    pub(super) fn look_now(&mut self, scope: Scope, now: BootTime) {
+        if self.in_flight {
+            self.again = Some(wider(scope, self.again));
+        } else {
+            self.scope = wider(scope, Some(self.scope).filter(|_| self.next_look <= now));
+            self.next_look = now;
+        }
+    }
+
+    /// The look that is due now, if one is.
+    pub(super) fn begin_look(&mut self, now: BootTime) -> Option<Scope> {
+        if self.in_flight || now < self.next_look {
+            return None;
+        }
+        self.in_flight = true;
+        Some(std::mem::replace(&mut self.scope, Scope::Overdue))
+    }
+
+    /// A look failed: the same again, after a while.
+    pub(super) fn look_failed(&mut self, scope: Scope, now: BootTime) {
+        self.in_flight = false;
+        self.scope = wider(scope, self.again.take());
+        self.next_look = now + self.interval;
+    }
+
+    /// Takes in what a look showed, at `store_now` by the store's clock, and says what of it
+    /// may be claimed. `watched` tells which leases are any business of this replica.
+    pub(super) fn looked(
+        &mut self,
+        observation: &Observation,
+        scope: Scope,
+        store_now: Timestamp,
+        clock: &StoreClock,
+        now: BootTime,
+        watched: impl Fn(&ObservedLease) -> bool,
+    ) -> Vec<Takeover> {
+        self.in_flight = false;
+        self.forget_settled(observation, scope, store_now);
+        let mut takeovers = Vec::new();
+        for lease in observation.leases.iter().filter(|lease| watched(lease)) {
+            if lease.handed_over {
+                takeovers.push(takeover(&lease.job, &lease.held, None));
+                continue;
+            }
+            let ready_at = self.see(&lease.job, &lease.held, clock, now);
+            if lease.held.sighting.deadline < store_now && ready_at <= now {
+                let sighting = Some(lease.held.sighting);
+                takeovers.push(takeover(&lease.job, &lease.held, sighting));
+            }
+        }
+        self.plan(observation, clock, now);
+        takeovers
+    }
+
+    /// Notes a lease that an answer told of.
+    pub(super) fn see(
+        &mut self,
+        job: &JobName,
+        held: &Held,
+        clock: &StoreClock,
+        now: BootTime,
+    ) -> BootTime {
+        let fresh = Watched {
+            held: held.clone(),
+            first_seen: now,
+        };
+        let entry = self
+            .seen
+            .entry(job.clone())
+            .or_insert_with(|| fresh.clone());
+        if entry.held.sighting != held.sighting {
+            *entry = fresh;
+        }
+        let ready_at = self.ready_at(&self.seen[job], clock);
+        if ready_at > now {
+            self.next_look = self.next_look.min(ready_at);
+        }
+        ready_at
+    }
+
+    /// Drops what a look at overdue leases no longer shows: renewed, ended or taken.
+    fn forget_settled(&mut self, observation: &Observation, scope: Scope, store_now: Timestamp) {
+        let all = scope == Scope::All;
+        self.seen.retain(|job, watched| {
+            let expected = all || watched.held.sighting.deadline < store_now;
+            !expected || observation.leases.iter().any(|lease| lease.job == *job)
+        });
+    }
+
+    /// When a lease may be taken over, if it stays as it is.
+    fn ready_at(&self, watched: &Watched, clock: &StoreClock) -> BootTime {
+        let Held { sighting, ttl, .. } = watched.held;
+        let delay = watch_delay(ttl);
+        let unchanged = watched.first_seen + ttl + delay;
+        let renewed_at = sighting.deadline - ttl;
+        let trusted = clock
+            .trusted_since()
+            .is_some_and(|since| since <= renewed_at);
+        let passed = clock
+            .boot_time_of(sighting.deadline + delay)
+            .filter(|_| trusted);
+        let dead = passed.map_or(unchanged, |passed| passed.min(unchanged));
+        match self.healthy_since {
+            Some(since) => dead.max(since + self.interval + delay),
+            None => dead,
+        }
+    }
+
+    /// Sets the next look: the sign of life, or the first instant at which there may be
+    /// something to take.
+    fn plan(&mut self, observation: &Observation, clock: &StoreClock, now: BootTime) {
+        let regular = now + self.interval;
+        let watched = self
+            .seen
+            .values()
+            .map(|watched| self.ready_at(watched, clock));
+        let ready = watched.filter(|at| *at > now).min();
+        let deadline = observation
+            .next_deadline
+            .and_then(|at| clock.boot_time_of(at));
+        let deadline = deadline.map(|at| at + watch_delay(self.interval * 6));
+        let next = [ready, deadline]
+            .into_iter()
+            .flatten()
+            .filter(|at| *at > now)
+            .min();
+        self.next_look = next.map_or(regular, |at| at.min(regular));
+        if let Some(scope) = self.again.take() {
+            self.scope = scope;
+            self.next_look = now;
+        }
+    }
+
+    /// When the next look is due.
+    pub(super) fn next_wakeup(&self) -> Option<BootTime> {
+        (!self.in_flight).then_some(self.next_look)
+    }
+}
+
+/// The delay of any TTL that a record may hold, also of one that this version would refuse.
+fn watch_delay(ttl: Duration) -> Duration {
+    Margins::of(ttl.clamp(super::margins::SHORTEST_TTL, super::margins::LONGEST_TTL)).watch_delay()
+}
+
+fn takeover(job: &JobName, held: &Held, steal: Option<Sighting>) -> Takeover {
+    let occurrence = Occurrence {
+        job: job.clone(),
+        scheduled_at: held.scheduled_at,
+    };
+    Takeover { occurrence, steal }
+}
+
+fn wider(one: Scope, other: Option<Scope>) -> Scope {
+    if one == Scope::All || other == Some(Scope::All) {
+        Scope::All
+    } else {
+        Scope::Overdue
+    }
+}

@@ -1,0 +1,265 @@
+//! Where leases and the ledger live: one trait, and one folder an engine.
+//!
+//! Every operation is one atomic step judged by the store's own clock, carries a batch, and
+//! may be sent again with the same identity: the second sending finds the work done and gives
+//! the same answer. What the rules are is written once in [`rules`] for the engines that keep
+//! plain records (memory, SQLite), and once more in `lua/` for Redis, where they have to run
+//! inside the server; one conformance suite holds all of them to the same behaviour.
+//!
+//! Must never: decide when something is due, or trust the caller's clock.
+
+mod batch;
+mod history;
+pub mod memory;
+pub mod redis;
+mod rules;
+pub mod sqlite;
+mod url;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
+
+pub use self::history::AttemptRecord;
+
+use crate::scheduler::job::JobName;
+pub use crate::scheduler::lease::{
+    Answered, Caller, Observation, ObservedLease, Registration, Scope,
+};
+use crate::scheduler::lease::{
+    Claim, ClaimAnswer, FencingToken, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer,
+    Replica, RunId, Sighting,
+};
+use crate::scheduler::time::Timestamp;
+
+/// Of how many attempts of a job the output is kept. The attempts themselves are kept up to
+/// `history_limit`: a line each, where output may be kilobytes.
+pub const OUTPUTS_KEPT: usize = 100;
+
+/// A lease that ran out longer ago than this is not offered for takeover any more by
+/// [`Store::observe`]: its job was removed from every table.
+pub const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+/// How many overdue leases one observation shows; more of them show as these are settled.
+pub const OVERDUE_LIMIT: usize = 128;
+
+/// How many leases an observation of all of them shows: those that run out first.
+pub const SCOPE_ALL_LIMIT: usize = 10_000;
+
+/// How long a replica that was not heard of stays listed.
+pub const REPLICA_RETENTION: Duration = Duration::from_secs(24 * 3600);
+
+/// The capacity of the event channel. A receiver that lags learns that it lagged and looks
+/// for itself, so nothing hangs on the figure.
+const EVENT_CAPACITY: usize = 64;
+
+/// What a replica tells of itself, and how often it is heard of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaInfo {
+    /// Its software.
+    pub version: String,
+    /// Its host's name, for people.
+    pub host: String,
+    /// Its process id on that host.
+    pub pid: u32,
+    /// How far its wall clock is ahead of the store's, in milliseconds.
+    pub skew_ms: i64,
+    /// How many attempts it is running.
+    pub running: u32,
+    /// How many jobs its table has.
+    pub jobs: u32,
+    /// It takes no new work.
+    pub draining: bool,
+}
+
+/// The state of everything, for `status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// What is left of a grace window; zero when there is none.
+    pub grace: Duration,
+    /// Every job that the ledger knows, by name.
+    pub jobs: Vec<JobState>,
+    /// Every replica that was heard of in the last day, by name.
+    pub replicas: Vec<ReplicaState>,
+}
+
+/// What the ledger holds of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobState {
+    /// Which job.
+    pub job: JobName,
+    /// Occurrences up to here are settled.
+    pub settled_until: Timestamp,
+    /// The newest attempt; none where the job never ran.
+    pub last: Option<LastAttempt>,
+}
+
+/// The newest attempt of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastAttempt {
+    /// Its occurrence.
+    pub scheduled_at: Timestamp,
+    /// Its number.
+    pub attempt: u32,
+    /// Its id.
+    pub run_id: RunId,
+    /// Its token.
+    pub token: FencingToken,
+    /// The name of the replica that ran it.
+    pub replica: String,
+    /// Since when it is as it is: its start, or its end.
+    pub since: Timestamp,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+/// Whether an attempt runs, or how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has a lease until the deadline; one in the past means that its holder is gone.
+    Running {
+        /// By the store's clock.
+        deadline: Timestamp,
+    },
+    /// It ended.
+    Ended(crate::scheduler::lease::Outcome),
+}
+
+/// A replica as the store last heard of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaState {
+    /// Which one.
+    pub replica: Replica,
+    /// What it said of itself.
+    pub info: ReplicaInfo,
+    /// When.
+    pub seen_at: Timestamp,
+}
+
+/// News that shorten a wait. They may be lost: nothing depends on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreEvent {
+    /// An occurrence was handed over and waits for a replica.
+    HandedOver,
+    /// The connection was made anew: what happened meanwhile was not heard.
+    Reconnected,
+}
+
+/// Why the store could not answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It can't be reached, or did not answer in time. Sending again may help.
+    #[error("the store at {place} can't be reached: {cause}")]
+    Unreachable {
+        /// Where, without secrets.
+        place: String,
+        /// What happened.
+        cause: String,
+    },
+    /// It was reached and refuses. Sending again doesn't help until somebody mends it.
+    #[error("the store at {place} refuses: {cause}; {cure}")]
+    Refused {
+        /// Where, without secrets.
+        place: String,
+        /// What it said.
+        cause: String,
+        /// What to do about it.
+        cure: String,
+    },
+    /// It holds something that this version can't read.
+    #[error("the store at {place} holds what can't be read: {cause}")]
+    Unreadable {
+        /// Where, without secrets.
+        place: String,
+        /// What was found.
+        cause: String,
+    },
+    /// The URL names no store.
+    #[error("`{url}` is no store: {cause}")]
+    BadUrl {
+        /// The URL, without secrets.
+        url: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+}
+
+/// Where leases and the ledger live. See the module for what all engines hold to.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Where it is, for people; without secrets.
+    fn place(&self) -> String;
+
+    /// Makes sure that the store can be used: connects, creates what has to be there.
+    async fn ready(&self) -> Result<(), StoreError>;
+
+    /// Makes jobs known to the ledger. A job that was not has everything up to now settled: a
+    /// new job never runs its past. Answers in the order of `jobs`.
+    async fn register(
+        &self,
+        caller: &Caller,
+        jobs: &[JobName],
+    ) -> Result<Answered<Vec<Registration>>, StoreError>;
+
+    /// Claims occurrences, at most [`crate::scheduler::lease::BATCH_LIMIT`], of different jobs.
+    /// Answers in the order of `claims`.
+    async fn claim(
+        &self,
+        caller: &Caller,
+        claims: &[Claim],
+    ) -> Result<Answered<Vec<ClaimAnswer>>, StoreError>;
+
+    /// Renews leases. Answers in the order of `renewals`.
+    async fn renew(
+        &self,
+        caller: &Caller,
+        renewals: &[Renewal],
+    ) -> Result<Answered<Vec<RenewalAnswer>>, StoreError>;
+
+    /// Gives leases back and writes down how the attempts ended. Answers in the order of
+    /// `releases`.
+    async fn release(
+        &self,
+        caller: &Caller,
+        releases: &[Release],
+    ) -> Result<Answered<Vec<ReleaseAnswer>>, StoreError>;
+
+    /// Says that the caller lives, and sees what there is to take over.
+    async fn observe(
+        &self,
+        caller: &Caller,
+        info: &ReplicaInfo,
+        scope: Scope,
+    ) -> Result<Answered<Observation>, StoreError>;
+
+    /// Takes the caller off the list of replicas.
+    async fn depart(&self, caller: &Caller) -> Result<(), StoreError>;
+
+    /// The state of everything.
+    async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError>;
+
+    /// Ended attempts, of one job or of all, newest first, at most `limit`.
+    async fn history(
+        &self,
+        job: Option<&JobName>,
+        limit: usize,
+    ) -> Result<Vec<AttemptRecord>, StoreError>;
+
+    /// What an ended attempt printed; none when it isn't kept (any more).
+    async fn output(&self, job: &JobName, run_id: RunId) -> Result<Option<Output>, StoreError>;
+
+    /// Subscribes to news from other replicas.
+    fn events(&self) -> broadcast::Receiver<StoreEvent>;
+}
+
+/// What to watch of a lease.
+impl From<&rules::Record> for Sighting {
+    fn from(record: &rules::Record) -> Self {
+        Sighting {
+            token: record.token,
+            deadline: record.deadline,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Opens the store that a URL names.

@@ -1,0 +1,6 @@
+//! Replicas in virtual time: the real scheduler core and the real rules of the store, with a
+//! network that loses and delays, replicas that crash and freeze, and one seed that decides
+//! everything. `SEED=n cargo test --test simulation` replays a seed.
+
+mod laws;
+mod world;

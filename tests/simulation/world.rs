@@ -1,0 +1,626 @@
+//! The simulated world: a store, replicas with clocks of their own, a network, job processes.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use soloist::clock::Clock;
+use soloist::scheduler::job::Job;
+use soloist::scheduler::lease::{AttemptDetail, Caller, FencingToken, Output, Replica, RunId};
+use soloist::scheduler::time::{BootTime, Timestamp};
+use soloist::scheduler::{Attempt, Effect, EndedHow, Ending, Event, Notice, Scheduler, Settings};
+use soloist::store::memory::MemoryStore;
+use soloist::store::{AttemptRecord, ReplicaInfo, Store, StoreError};
+use uuid::Uuid;
+
+/// When every world begins: 2026-11-20T22:00:00Z.
+const GENESIS_MS: i64 = 1_795_212_000_000;
+
+/// How long a call waits for its answer, as the driver has it.
+const CALL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A small generator (xorshift64*, Vigna 2014): all chance comes from the seed.
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        (self.next() >> 11) % limit.max(1)
+    }
+
+    pub(crate) fn percent(&mut self, chance: u64) -> bool {
+        self.below(100) < chance
+    }
+}
+
+/// The store's clock: the world's time plus a shift that a test may move.
+#[derive(Debug, Default)]
+struct StoreClock {
+    millis: AtomicI64,
+    shift: AtomicI64,
+}
+
+impl Clock for StoreClock {
+    fn wall(&self) -> Timestamp {
+        let millis = self.millis.load(Ordering::Relaxed) + self.shift.load(Ordering::Relaxed);
+        Timestamp::from_millis(GENESIS_MS + millis)
+    }
+
+    fn boot(&self) -> BootTime {
+        unreachable!("a store has no boot clock")
+    }
+}
+
+/// What may go wrong, in per cent of calls, and how slow the network is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Network {
+    pub(crate) lose_request: u64,
+    pub(crate) lose_reply: u64,
+    pub(crate) slowest_ms: u64,
+}
+
+/// How long a job's attempt runs.
+pub(crate) type Length = fn(&mut Chance) -> Duration;
+
+/// An attempt as the checker sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) job: String,
+    pub(crate) scheduled_at: Timestamp,
+    pub(crate) attempt: u32,
+    pub(crate) token: FencingToken,
+    pub(crate) replica: usize,
+    pub(crate) started: Duration,
+    pub(crate) ended: Option<Duration>,
+    pub(crate) completed: bool,
+}
+
+pub(crate) struct World {
+    pub(crate) chance: Chance,
+    pub(crate) network: Network,
+    pub(crate) now: Duration,
+    pub(crate) runs: BTreeMap<RunId, Run>,
+    pub(crate) replicas: Vec<SimReplica>,
+    pub(crate) store: Arc<MemoryStore>,
+    store_clock: Arc<StoreClock>,
+    jobs: Vec<Arc<Job>>,
+    length: Length,
+    queue: BinaryHeap<Reverse<(Duration, u64, Happening)>>,
+    sequence: u64,
+}
+
+pub(crate) struct SimReplica {
+    scheduler: Option<Scheduler>,
+    /// Its boot clock is ahead of the world's time by this.
+    boot_offset: Duration,
+    pub(crate) notices: Vec<String>,
+    pub(crate) finished: bool,
+    life: u64,
+}
+
+enum Happening {
+    Deliver {
+        replica: usize,
+        life: u64,
+        event: Box<Event>,
+    },
+    Arrive {
+        replica: usize,
+        life: u64,
+        effect: Box<Effect>,
+        caller: Box<Caller>,
+        sent: BootTime,
+    },
+    EndOfRun {
+        run: RunId,
+        replica: usize,
+        life: u64,
+        how: EndedHow,
+    },
+    Wake {
+        replica: usize,
+        life: u64,
+    },
+}
+
+impl PartialEq for Happening {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+impl Eq for Happening {}
+impl PartialOrd for Happening {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Happening {
+    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "at {:?}:", self.now)?;
+        for run in self.runs.values() {
+            writeln!(
+                f,
+                "  {} {} attempt {} token {} on r{}: {:?} to {:?}{}",
+                run.job,
+                run.scheduled_at,
+                run.attempt,
+                run.token,
+                run.replica,
+                run.started,
+                run.ended,
+                if run.completed { ", completed" } else { "" }
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, jobs: Vec<Job>, length: Length) -> Self {
+        let store_clock = Arc::new(StoreClock::default());
+        let clock: Arc<dyn Clock> = Arc::clone(&store_clock) as Arc<dyn Clock>;
+        Self {
+            chance: Chance::new(seed),
+            network: Network {
+                slowest_ms: 5,
+                ..Network::default()
+            },
+            now: Duration::ZERO,
+            runs: BTreeMap::new(),
+            replicas: Vec::new(),
+            store: Arc::new(MemoryStore::new(clock)),
+            store_clock,
+            jobs: jobs.into_iter().map(Arc::new).collect(),
+            length,
+            queue: BinaryHeap::new(),
+            sequence: 0,
+        }
+    }
+
+    /// Starts a replica and gives its number.
+    pub(crate) fn start(&mut self) -> usize {
+        let number = self.replicas.len();
+        let boot_offset = Duration::from_millis(self.chance.below(1_000_000_000));
+        self.replicas.push(SimReplica {
+            scheduler: None,
+            boot_offset,
+            notices: Vec::new(),
+            finished: false,
+            life: 0,
+        });
+        self.revive(number);
+        number
+    }
+
+    /// Starts a replica that crashed anew: another identity, the same host.
+    pub(crate) fn revive(&mut self, number: usize) {
+        let mut own = Chance::new(self.chance.next());
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&own.next().to_le_bytes());
+        id[8..].copy_from_slice(&own.next().to_le_bytes());
+        let replica = Replica {
+            id: Uuid::from_bytes(id),
+            name: format!("r{number}"),
+        };
+        let settings = Settings {
+            replica,
+            shutdown_grace: Duration::from_secs(5),
+        };
+        let entropy = Box::new(move || {
+            let mut bytes = [0; 10];
+            bytes[..8].copy_from_slice(&own.next().to_le_bytes());
+            bytes[8..].copy_from_slice(&own.next().to_le_bytes()[..2]);
+            bytes
+        });
+        let boot = self.boot(number);
+        let one = &mut self.replicas[number];
+        one.scheduler = Some(Scheduler::new(settings, self.jobs.clone(), entropy, boot));
+        one.life += 1;
+        one.finished = false;
+        self.turn(number);
+    }
+
+    /// `kill -9`: the daemon is gone, and with it, by the guardian, what it ran.
+    pub(crate) fn crash(&mut self, number: usize) {
+        self.replicas[number].scheduler = None;
+        self.replicas[number].life += 1;
+        let now = self.now;
+        for run in self.runs.values_mut().filter(|run| run.replica == number) {
+            run.ended.get_or_insert(now);
+        }
+    }
+
+    /// The store can't be reached from now on by any replica (or can again).
+    pub(crate) fn partition(&mut self, on: bool) {
+        self.network.lose_request = if on { 100 } else { 0 };
+    }
+
+    /// The store's wall clock steps.
+    pub(crate) fn step_store_clock(&mut self, by_ms: i64) {
+        self.store_clock.shift.fetch_add(by_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn drain(&mut self, number: usize) {
+        self.give(number, Event::DrainRequested);
+    }
+
+    pub(crate) fn is_alive(&self, number: usize) -> bool {
+        self.replicas[number].scheduler.is_some()
+    }
+
+    /// The ledger, newest first.
+    pub(crate) fn history(&self) -> Vec<AttemptRecord> {
+        let history = self.store.history(None, usize::MAX).now_or_never();
+        history
+            .expect("the memory store answers at once")
+            .expect("and always")
+    }
+
+    /// Lets a time pass that chance draws out.
+    pub(crate) fn run_for_about(&mut self, seconds: u64, and_at_most_ms: u64) {
+        let more = Duration::from_millis(self.chance.below(and_at_most_ms));
+        self.run_for(Duration::from_secs(seconds) + more);
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run_for(&mut self, length: Duration) {
+        let end = self.now + length;
+        while let Some(Reverse((at, ..))) = self.queue.peek() {
+            if *at > end {
+                break;
+            }
+            let Some(Reverse((at, _, happening))) = self.queue.pop() else {
+                break;
+            };
+            self.pass_to(at);
+            self.happen(happening);
+        }
+        self.pass_to(end);
+    }
+
+    fn pass_to(&mut self, at: Duration) {
+        self.now = self.now.max(at);
+        let millis = i64::try_from(self.now.as_millis()).expect("a short simulation");
+        self.store_clock.millis.store(millis, Ordering::Relaxed);
+    }
+
+    fn boot(&self, number: usize) -> BootTime {
+        BootTime::since_boot(self.now + self.replicas[number].boot_offset)
+    }
+
+    fn push(&mut self, at: Duration, happening: Happening) {
+        self.sequence += 1;
+        self.queue.push(Reverse((at, self.sequence, happening)));
+    }
+
+    fn lives(&self, replica: usize, life: u64) -> bool {
+        self.replicas[replica].life == life
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Wake { replica, life } if self.lives(replica, life) => self.turn(replica),
+            Happening::Deliver {
+                replica,
+                life,
+                event,
+            } if self.lives(replica, life) => {
+                self.give(replica, *event);
+            }
+            Happening::EndOfRun {
+                run,
+                replica,
+                life,
+                how,
+            } => {
+                self.end_run(run, replica, life, how);
+            }
+            Happening::Arrive {
+                replica,
+                life,
+                effect,
+                caller,
+                sent,
+            } => {
+                self.arrive(replica, life, *effect, &caller, sent);
+            }
+            Happening::Wake { .. } | Happening::Deliver { .. } => {}
+        }
+    }
+
+    fn end_run(&mut self, run_id: RunId, replica: usize, life: u64, how: EndedHow) {
+        let now = self.now;
+        let Some(run) = self.runs.get_mut(&run_id).filter(|run| run.ended.is_none()) else {
+            return;
+        };
+        run.ended = Some(now);
+        run.completed = how == EndedHow::Succeeded;
+        let ending = Ending {
+            how,
+            detail: AttemptDetail::default(),
+            output: Output::default(),
+        };
+        if self.lives(replica, life) {
+            self.give(replica, Event::AttemptEnded { run_id, ending });
+        }
+    }
+
+    fn give(&mut self, number: usize, event: Event) {
+        let boot = self.boot(number);
+        if let Some(scheduler) = &mut self.replicas[number].scheduler {
+            scheduler.handle(event, boot);
+            self.turn(number);
+        }
+    }
+
+    /// One turn of the driver's loop.
+    fn turn(&mut self, number: usize) {
+        let boot = self.boot(number);
+        let Some(mut scheduler) = self.replicas[number].scheduler.take() else {
+            return;
+        };
+        scheduler.advance(boot);
+        let mut finished = false;
+        while let Some(effect) = scheduler.poll_effect() {
+            finished |= matches!(effect, Effect::Finish);
+            self.perform(number, effect, &scheduler, boot);
+        }
+        let life = self.replicas[number].life;
+        if let Some(wakeup) = scheduler.next_wakeup() {
+            let after = wakeup.saturating_since(boot);
+            assert!(
+                after > Duration::ZERO || wakeup <= boot,
+                "a wake-up is an instant of this replica's boot clock"
+            );
+            // What is due at once waits for the next microsecond, so that time passes.
+            let at = self.now + after.max(Duration::from_micros(1));
+            self.push(
+                at,
+                Happening::Wake {
+                    replica: number,
+                    life,
+                },
+            );
+        }
+        self.replicas[number].finished |= finished;
+        if finished {
+            self.replicas[number].life += 1;
+        } else {
+            self.replicas[number].scheduler = Some(scheduler);
+        }
+    }
+
+    fn perform(&mut self, number: usize, effect: Effect, scheduler: &Scheduler, boot: BootTime) {
+        let life = self.replicas[number].life;
+        match effect {
+            Effect::Start(attempt) => self.start_run(number, life, &attempt),
+            Effect::Stop { run_id, grace, .. } => {
+                let after = Duration::from_millis(self.chance.below(grace.as_millis() as u64 + 1));
+                let how = EndedHow::Stopped;
+                let end = Happening::EndOfRun {
+                    run: run_id,
+                    replica: number,
+                    life,
+                    how,
+                };
+                self.push(self.now + after, end);
+            }
+            Effect::Report(notice) => self.note(number, &notice),
+            Effect::Finish => {}
+            call => {
+                let caller = Box::new(scheduler.caller(boot, CALL_TIMEOUT));
+                let effect = Box::new(call);
+                let at = self.now + self.delay();
+                if self.chance.percent(self.network.lose_request) {
+                    self.fail(number, life, *effect, boot);
+                } else {
+                    let arrive = Happening::Arrive {
+                        replica: number,
+                        life,
+                        effect,
+                        caller,
+                        sent: boot,
+                    };
+                    self.push(at, arrive);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, number: usize, notice: &Notice) {
+        let line = format!("{:?} {notice:?}", self.now);
+        self.replicas[number].notices.push(line);
+    }
+
+    fn start_run(&mut self, number: usize, life: u64, attempt: &Attempt) {
+        let run = Run {
+            job: attempt.job.name.to_string(),
+            scheduled_at: attempt.scheduled_at,
+            attempt: attempt.number,
+            token: attempt.token,
+            replica: number,
+            started: self.now,
+            ended: None,
+            completed: false,
+        };
+        self.runs.insert(attempt.run_id, run);
+        let length = (self.length)(&mut self.chance);
+        let how = EndedHow::Succeeded;
+        let end = Happening::EndOfRun {
+            run: attempt.run_id,
+            replica: number,
+            life,
+            how,
+        };
+        self.push(self.now + length, end);
+    }
+
+    fn delay(&mut self) -> Duration {
+        Duration::from_micros(50 + self.chance.below(self.network.slowest_ms * 1000 + 1))
+    }
+
+    /// A call reaches the store, whether or not its sender still lives.
+    fn arrive(
+        &mut self,
+        replica: usize,
+        life: u64,
+        effect: Effect,
+        caller: &Caller,
+        sent: BootTime,
+    ) {
+        if self.chance.percent(self.network.lose_reply) {
+            let _ = ask(&self.store, &effect, caller, sent);
+            self.fail(replica, life, effect, sent);
+            return;
+        }
+        let event = ask(&self.store, &effect, caller, sent);
+        let at = self.now + self.delay();
+        self.push(
+            at,
+            Happening::Deliver {
+                replica,
+                life,
+                event: Box::new(event),
+            },
+        );
+    }
+
+    /// The sender hears nothing and gives up.
+    fn fail(&mut self, replica: usize, life: u64, effect: Effect, sent: BootTime) {
+        let event = failure(effect, sent);
+        let at = self.now + CALL_TIMEOUT;
+        self.push(
+            at,
+            Happening::Deliver {
+                replica,
+                life,
+                event: Box::new(event),
+            },
+        );
+    }
+
+    /// Attempts of each job that are alive now.
+    pub(crate) fn alive(&self) -> HashMap<&str, usize> {
+        let mut alive = HashMap::new();
+        for run in self.runs.values().filter(|run| run.ended.is_none()) {
+            *alive.entry(run.job.as_str()).or_default() += 1;
+        }
+        alive
+    }
+}
+
+fn now<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, String> {
+    let answer = call
+        .now_or_never()
+        .expect("the memory store answers at once");
+    answer.map_err(|error| error.to_string())
+}
+
+fn ask(store: &MemoryStore, effect: &Effect, caller: &Caller, sent: BootTime) -> Event {
+    match effect {
+        Effect::Register(jobs) => {
+            let result = now(store.register(caller, jobs));
+            Event::Registered {
+                jobs: jobs.clone(),
+                sent,
+                result,
+            }
+        }
+        Effect::Claim(claims) => {
+            let result = now(store.claim(caller, claims));
+            Event::Claimed {
+                claims: claims.clone(),
+                sent,
+                result,
+            }
+        }
+        Effect::Renew(renewals) => {
+            let result = now(store.renew(caller, renewals));
+            Event::Renewed {
+                renewals: renewals.clone(),
+                sent,
+                result,
+            }
+        }
+        Effect::Release(releases) => {
+            let runs = releases.iter().map(|release| release.run_id).collect();
+            Event::Released {
+                runs,
+                sent,
+                result: now(store.release(caller, releases)),
+            }
+        }
+        Effect::Observe(scope) => {
+            let info = ReplicaInfo {
+                version: String::new(),
+                host: String::new(),
+                pid: 1,
+                skew_ms: 0,
+                running: 0,
+                jobs: 0,
+                draining: false,
+            };
+            Event::Observed {
+                scope: *scope,
+                sent,
+                result: now(store.observe(caller, &info, *scope)),
+            }
+        }
+        other => unreachable!("not a call: {other:?}"),
+    }
+}
+
+fn failure(effect: Effect, sent: BootTime) -> Event {
+    let cause = || "no answer".to_owned();
+    match effect {
+        Effect::Register(jobs) => Event::Registered {
+            jobs,
+            sent,
+            result: Err(cause()),
+        },
+        Effect::Claim(claims) => Event::Claimed {
+            claims,
+            sent,
+            result: Err(cause()),
+        },
+        Effect::Renew(renewals) => Event::Renewed {
+            renewals,
+            sent,
+            result: Err(cause()),
+        },
+        Effect::Release(releases) => {
+            let runs = releases.iter().map(|release| release.run_id).collect();
+            Event::Released {
+                runs,
+                sent,
+                result: Err(cause()),
+            }
+        }
+        Effect::Observe(scope) => Event::Observed {
+            scope,
+            sent,
+            result: Err(cause()),
+        },
+        other => unreachable!("not a call: {other:?}"),
+    }
+}
