@@ -1,0 +1,7 @@
+//! Real servers for tests. Each one is started by the test that needs it, on a port of its own
+//! and in a directory of its own, and ends with the test process, however that ends.
+//!
+//! A server program that is not installed fails the test, and the message says what installs it:
+//! a test that skips itself proves nothing.
+
+pub mod postgres;
