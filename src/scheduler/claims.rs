@@ -64,6 +64,11 @@ impl Claims {
         }
     }
 
+    /// Whether every claim was answered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// Whether an answer about this occurrence is awaited.
     pub(super) fn is_pending(&self, occurrence: &Occurrence) -> bool {
         let ids = self.by_job.get(&occurrence.job).into_iter().flatten();

@@ -15,6 +15,7 @@
 //!                         └ store_clock  what time it is at the store
 //! ```
 
+mod claiming;
 mod claims;
 mod effect;
 mod held;
@@ -28,7 +29,7 @@ pub mod time;
 mod timers;
 mod watch;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,21 +41,12 @@ pub use self::store_clock::ClockJump;
 use self::claims::Claims;
 use self::held::{HeldLeases, Stop};
 use self::job::{Job, JobName};
-use self::lease::{
-    Answered, BATCH_LIMIT, Caller, Claim, ClaimAnswer, FencingToken, Grant, Observation,
-    Occurrence, Origin, Registration, Replica, RunId, Scope, Sighting,
-};
+use self::lease::{Answered, BATCH_LIMIT, Caller, FencingToken, Replica, RunId, Scope};
 use self::margins::Margins;
 use self::store_clock::StoreClock;
-use self::table::{Due, Table};
+use self::table::Table;
 use self::time::{BootTime, Timestamp};
-use self::watch::{Takeover, Watch};
-
-/// How long a failed registration waits before it is sent again.
-const REGISTER_RETRY: Duration = Duration::from_secs(1);
-
-/// The ledger may have occurrences settled this far ahead of now before people are told.
-const SETTLED_AHEAD_TOLERATED: Duration = Duration::from_secs(60);
+use self::watch::Watch;
 
 /// Where random bytes come from: ids are drawn and waits are spread with them.
 pub type Entropy = Box<dyn FnMut() -> [u8; 10] + Send>;
@@ -66,6 +58,17 @@ pub struct Settings {
     pub replica: Replica,
     /// How long running attempts may go on after a drain was asked for.
     pub shutdown_grace: Duration,
+    /// What it is there for.
+    pub purpose: Purpose,
+}
+
+/// What a scheduler is there for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To run the table until it is told to drain.
+    Table,
+    /// To run one job of the table now, whatever its schedule says, and to finish.
+    Once(JobName),
 }
 
 /// The decisions of one replica.
@@ -103,7 +106,10 @@ impl Scheduler {
     ) -> Self {
         let table = Table::new(jobs);
         let registration = Registrations {
-            waiting: table.names(),
+            waiting: match &settings.purpose {
+                Purpose::Table => table.names(),
+                Purpose::Once(job) => vec![job.clone()],
+            },
             in_flight: 0,
             retry_at: now,
         };
@@ -180,12 +186,17 @@ impl Scheduler {
         while let Some(claims) = self.claims.take_ready(now) {
             self.effects.push_back(Effect::Claim(claims));
         }
-        if self.draining && self.held.len() == 0 && self.claims.in_flight() == 0 {
+        if self.is_done() {
             self.finished = true;
             self.effects.push_back(Effect::Finish);
         } else if let Some(scope) = self.watch.begin_look(now) {
             self.effects.push_back(Effect::Observe(scope));
         }
+    }
+
+    fn is_done(&self) -> bool {
+        let ending = self.draining || self.run_once_is_settled();
+        ending && self.held.len() == 0 && self.claims.in_flight() == 0
     }
 
     /// What is to be done next; none when all is done for now.
@@ -305,260 +316,6 @@ impl Scheduler {
                 Some(answered)
             }
         }
-    }
-
-    fn register_waiting(&mut self, now: BootTime) {
-        if now < self.registration.retry_at || self.registration.in_flight > 0 {
-            return;
-        }
-        let waiting = std::mem::take(&mut self.registration.waiting);
-        for batch in waiting.chunks(BATCH_LIMIT) {
-            self.registration.in_flight += 1;
-            self.effects.push_back(Effect::Register(batch.to_vec()));
-        }
-    }
-
-    fn registered(
-        &mut self,
-        jobs: &[JobName],
-        sent: BootTime,
-        result: CallResult<Vec<Registration>>,
-        now: BootTime,
-    ) {
-        self.registration.in_flight -= 1;
-        let Some(answered) = self.heard(sent, now, result) else {
-            self.registration.waiting.extend_from_slice(jobs);
-            self.registration.retry_at = now + REGISTER_RETRY;
-            return;
-        };
-        for (name, registration) in jobs.iter().zip(&answered.answer) {
-            self.arm(name, *registration, answered.now, now);
-        }
-        if self.registration.in_flight == 0 && self.registration.waiting.is_empty() {
-            let (jobs, next) = (self.table.len(), self.table.next_due());
-            self.report(Notice::Ready { jobs, next });
-        }
-    }
-
-    /// Puts a job into the queue. Of what fell due since the ledger last settled anything of
-    /// it, the newest is claimed; a job that is new to the ledger never runs its past.
-    fn arm(&mut self, name: &JobName, known: Registration, store_now: Timestamp, now: BootTime) {
-        if known.new {
-            self.report(Notice::NewJob { job: name.clone() });
-        }
-        let ahead = known.settled_until.saturating_since(store_now);
-        if ahead > SETTLED_AHEAD_TOLERATED {
-            let (job, until) = (name.clone(), known.settled_until);
-            self.report(Notice::SettledAhead { job, until });
-        }
-        let Some(job) = self.table.get(name).cloned() else {
-            return;
-        };
-        let newest = job
-            .schedule
-            .last_before(store_now + Duration::from_millis(1));
-        let missed = newest.filter(|newest| !known.new && *newest > known.settled_until);
-        if let Some(scheduled_at) = missed
-            && !self.draining
-        {
-            let claim = self.draw_claim(&job, scheduled_at, None);
-            self.claims.add(claim, now);
-        }
-        self.table.arm(name, store_now.max(known.settled_until));
-    }
-
-    fn claim_due(&mut self, now: BootTime) {
-        let Some(store_now) = self.clock.reached(now) else {
-            return;
-        };
-        for Due {
-            job,
-            scheduled_at,
-            passed_over,
-        } in self.table.take_due(store_now)
-        {
-            if let Some(first) = passed_over {
-                let (job, newest) = (job.name.clone(), scheduled_at);
-                self.report(Notice::FellBehind { job, first, newest });
-            }
-            let claim = self.draw_claim(&job, scheduled_at, None);
-            self.claims.add(claim, now);
-        }
-    }
-
-    fn draw_claim(&mut self, job: &Job, due: Timestamp, steal: Option<Sighting>) -> Claim {
-        Claim {
-            occurrence: Occurrence {
-                job: job.name.clone(),
-                scheduled_at: due,
-            },
-            origin: Origin::Schedule,
-            run_id: self.draw_run_id(due),
-            on_crash: job.on_crash,
-            max_attempts: job.max_attempts,
-            start_by: due + job.starting_deadline,
-            ttl: job.lease_ttl,
-            steal,
-            retention: job.retention,
-        }
-    }
-
-    fn claimed(
-        &mut self,
-        claims: Vec<Claim>,
-        sent: BootTime,
-        result: CallResult<Vec<ClaimAnswer>>,
-        now: BootTime,
-    ) {
-        let answered = self.heard(sent, now, result);
-        let mut answers = answered
-            .map(|all| all.answer.into_iter())
-            .into_iter()
-            .flatten();
-        for claim in claims {
-            self.claims.landed(claim.run_id);
-            match answers.next() {
-                Some(answer) => self.answered(claim, answer, sent, now),
-                None if self.draining => self.claims.settle(claim.run_id),
-                None => {
-                    let dice = self.dice();
-                    self.claims.retry(claim.run_id, now, dice);
-                }
-            }
-        }
-    }
-
-    fn answered(&mut self, claim: Claim, answer: ClaimAnswer, sent: BootTime, now: BootTime) {
-        let id = claim.run_id;
-        let occurrence = claim.occurrence.clone();
-        match answer {
-            ClaimAnswer::Granted(grant) => {
-                self.claims.settle(id);
-                self.granted(claim, grant, sent, now);
-            }
-            ClaimAnswer::Early { wait } => self.again(id, now + wait, now),
-            ClaimAnswer::Grace { wait } => {
-                if !std::mem::replace(&mut self.grace_told, true) {
-                    self.report(Notice::Grace { wait });
-                }
-                self.again(id, now + wait, now);
-            }
-            ClaimAnswer::RequestExpired => {
-                let dice = self.dice();
-                self.claims.retry(id, now, dice);
-            }
-            ClaimAnswer::Held(held) => {
-                self.claims.settle(id);
-                self.watch.see(&occurrence.job, &held, &self.clock, now);
-            }
-            ClaimAnswer::Overlap(held) => {
-                self.claims.settle(id);
-                self.watch.see(&occurrence.job, &held, &self.clock, now);
-                self.report(Notice::Skipped {
-                    occurrence,
-                    unfinished: held,
-                });
-            }
-            ClaimAnswer::Finished => self.claims.settle(id),
-            ClaimAnswer::TooLate => {
-                self.claims.settle(id);
-                self.report(Notice::Missed { occurrence });
-            }
-            ClaimAnswer::Closed => {
-                self.claims.settle(id);
-                self.report(Notice::Closed { occurrence });
-            }
-        }
-    }
-
-    /// Sends a claim again at a known instant, unless there is no time left for it.
-    fn again(&mut self, id: RunId, at: BootTime, now: BootTime) {
-        match self.draining {
-            true => self.claims.settle(id),
-            false => self.claims.postpone(id, at.max(now)),
-        }
-    }
-
-    fn granted(&mut self, claim: Claim, grant: Grant, sent: BootTime, now: BootTime) {
-        self.token_floor = self.token_floor.max(grant.token);
-        self.grace_told = false;
-        let Some(job) = self.table.get(&claim.occurrence.job).cloned() else {
-            return;
-        };
-        let (occurrence, run_id) = (claim.occurrence.clone(), claim.run_id);
-        let startable = self.held.granted(job.clone(), claim, grant, sent, now);
-        if !startable || self.draining {
-            let reason = if startable {
-                "the replica was shutting down"
-            } else {
-                "granted too late"
-            };
-            self.held.never_started(run_id, reason, now);
-            return;
-        }
-        let takeover = grant.attempt > 1;
-        let scheduled_at = occurrence.scheduled_at;
-        self.report(Notice::Started {
-            occurrence,
-            grant,
-            takeover,
-        });
-        let (number, token) = (grant.attempt, grant.token);
-        let attempt = Attempt {
-            job,
-            scheduled_at,
-            run_id,
-            number,
-            token,
-        };
-        self.effects.push_back(Effect::Start(attempt));
-    }
-
-    fn observed(
-        &mut self,
-        scope: Scope,
-        sent: BootTime,
-        result: CallResult<Observation>,
-        now: BootTime,
-    ) {
-        let Some(Answered {
-            now: store_now,
-            answer,
-        }) = self.heard(sent, now, result)
-        else {
-            self.watch.look_failed(scope, now);
-            return;
-        };
-        let highest = answer
-            .leases
-            .iter()
-            .map(|lease| lease.held.sighting.token)
-            .max();
-        self.token_floor = self.token_floor.max(highest.unwrap_or_default());
-        let ours: HashSet<FencingToken> = self.held.tokens().collect();
-        let table = &self.table;
-        let takeovers = self
-            .watch
-            .looked(&answer, scope, store_now, &self.clock, now, |lease| {
-                !ours.contains(&lease.held.sighting.token) && table.get(&lease.job).is_some()
-            });
-        if !self.draining {
-            takeovers
-                .into_iter()
-                .for_each(|takeover| self.take_over(takeover, now));
-        }
-    }
-
-    fn take_over(&mut self, takeover: Takeover, now: BootTime) {
-        let Takeover { occurrence, steal } = takeover;
-        if self.claims.is_pending(&occurrence) {
-            return;
-        }
-        let Some(job) = self.table.get(&occurrence.job).cloned() else {
-            return;
-        };
-        let claim = self.draw_claim(&job, occurrence.scheduled_at, steal);
-        self.claims.add(claim, now);
     }
 
     fn tend_leases(&mut self, now: BootTime) {

@@ -12,7 +12,9 @@ use soloist::clock::Clock;
 use soloist::scheduler::job::Job;
 use soloist::scheduler::lease::{AttemptDetail, Caller, FencingToken, Output, Replica, RunId};
 use soloist::scheduler::time::{BootTime, Timestamp};
-use soloist::scheduler::{Attempt, Effect, EndedHow, Ending, Event, Notice, Scheduler, Settings};
+use soloist::scheduler::{
+    Attempt, Effect, EndedHow, Ending, Event, Notice, Purpose, Scheduler, Settings,
+};
 use soloist::store::memory::MemoryStore;
 use soloist::store::{AttemptRecord, ReplicaInfo, Store, StoreError};
 use uuid::Uuid;
@@ -225,6 +227,7 @@ impl World {
         let settings = Settings {
             replica,
             shutdown_grace: Duration::from_secs(5),
+            purpose: Purpose::Table,
         };
         let entropy = Box::new(move || {
             let mut bytes = [0; 10];

@@ -17,107 +17,21 @@
 use std::time::Duration;
 
 use super::{Caller, Registration};
+
+mod record;
+
+pub(super) use self::record::{Decision, Entry, Group, Record, State};
+
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
     AttemptDetail, Claim, ClaimAnswer, FencingToken, Grant, Held, Origin, Outcome, Release,
-    ReleaseAnswer, Renewal, RenewalAnswer, Replica, RunId,
+    ReleaseAnswer, Renewal, RenewalAnswer, RunId,
 };
 use crate::scheduler::time::Timestamp;
 
 /// A step back of the store's clock that is waited out in place; a longer one opens a grace
 /// window.
 const STEP_BACK_TOLERATED_US: i64 = 60_000_000;
-
-/// What the ledger holds of one job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
-    pub(super) scheduled_at: Timestamp,
-    pub(super) state: State,
-    pub(super) holder: Replica,
-    pub(super) run_id: RunId,
-    pub(super) token: FencingToken,
-    pub(super) deadline: Timestamp,
-    pub(super) attempt: u32,
-    pub(super) ttl: Duration,
-    /// Occurrences up to here are settled. Never falls.
-    pub(super) settled_until: Timestamp,
-    pub(super) on_crash: OnCrash,
-    /// When it was granted, or ended.
-    pub(super) since: Timestamp,
-}
-
-/// How the newest occurrence of a job stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// The job is known and never ran.
-    New,
-    /// Granted and not released; its deadline may have passed.
-    Running,
-    /// Over, or [`Outcome::HandedOver`]: open for the next attempt.
-    Ended(Outcome),
-}
-
-impl State {
-    /// Unfinished: it stands in the way of the job's next occurrence.
-    pub(super) fn is_open(self) -> bool {
-        matches!(self, State::Running | State::Ended(Outcome::HandedOver))
-    }
-}
-
-/// What all jobs of a namespace share.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Group {
-    /// The highest token granted.
-    pub(super) token: FencingToken,
-    /// Nothing is granted before this.
-    pub(super) grace_until: Timestamp,
-    /// The highest time at which anything was granted, in microseconds.
-    pub(super) clock_us: i64,
-    /// When the ledger began, or last came back from a loss of data: it knows nothing of
-    /// what was due before.
-    pub(super) born: Timestamp,
-}
-
-/// A line for the ledger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) scheduled_at: Timestamp,
-    pub(super) attempt: u32,
-    pub(super) run_id: RunId,
-    pub(super) token: FencingToken,
-    pub(super) replica: String,
-    pub(super) started_at: Timestamp,
-    pub(super) ended_at: Timestamp,
-    pub(super) outcome: Outcome,
-    pub(super) detail: AttemptDetail,
-}
-
-/// What comes of a request.
-#[derive(Debug)]
-pub(super) struct Decision<A> {
-    pub(super) answer: A,
-    /// What the record becomes; none where it stays.
-    pub(super) record: Option<Record>,
-    pub(super) entry: Option<Entry>,
-}
-
-impl<A> Decision<A> {
-    fn keep(answer: A) -> Self {
-        Self {
-            answer,
-            record: None,
-            entry: None,
-        }
-    }
-
-    fn write(answer: A, record: Record, entry: Option<Entry>) -> Self {
-        Self {
-            answer,
-            record: Some(record),
-            entry,
-        }
-    }
-}
 
 /// One call: the state shared by all jobs, the store's time and the caller.
 pub(super) struct Call<'a> {
