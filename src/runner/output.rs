@@ -1,0 +1,295 @@
+//! What a job writes: read as fast as it comes, the first and the last of it kept, all of it
+//! logged line by line.
+//!
+//! Reading never stops while the job runs, whatever has been kept already: a full pipe would
+//! block the job. Memory is bounded by `output_limit` and [`LINE_LENGTH_LIMIT`] a stream; no
+//! buffer is held while there is nothing to read.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::io::{self, PipeWriter};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use tokio::net::unix::pipe::Receiver;
+
+use super::lines::LineSplitter;
+use super::{OUTPUT_LOG_TARGET, OutputMode};
+use crate::scheduler::Attempt;
+use crate::scheduler::lease::{Captured, Output};
+
+/// The most that one read takes: a quarter of a pipe's usual capacity (pipe(7)), on the stack.
+const READ_SIZE: usize = 16 * 1024;
+
+/// Reads of one stream in a row before other work gets its turn: 256 KiB.
+const READS_PER_TURN: usize = 16;
+
+/// The ends of the pipes that the job writes to.
+#[derive(Debug)]
+pub(super) struct Writers {
+    pub(super) stdout: PipeWriter,
+    pub(super) stderr: PipeWriter,
+}
+
+/// Keeps the head and, in a ring, the tail of what passes through it.
+#[derive(Debug)]
+struct Capture {
+    head: Vec<u8>,
+    head_limit: usize,
+    tail: VecDeque<u8>,
+    tail_limit: usize,
+    total: u64,
+}
+
+impl Capture {
+    fn new(limit: usize) -> Self {
+        let tail_limit = limit / 2;
+        Self {
+            head: Vec::new(),
+            head_limit: limit - tail_limit,
+            tail: VecDeque::new(),
+            tail_limit,
+            total: 0,
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let (first, rest) = bytes.split_at(bytes.len().min(self.head_limit - self.head.len()));
+        self.head.extend_from_slice(first);
+        // Of a piece longer than the ring only its end would be left.
+        let rest = &rest[rest.len().saturating_sub(self.tail_limit)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(self.tail_limit);
+        self.tail.drain(..excess);
+        self.tail.extend(rest);
+    }
+
+    fn finish(self) -> Captured {
+        Captured {
+            head: self.head,
+            tail: self.tail.into(),
+            total: self.total,
+        }
+    }
+}
+
+/// Reads one stream of one attempt.
+#[derive(Debug)]
+struct StreamReader {
+    /// None once everything has been read.
+    pipe: Option<Receiver>,
+    capture: Capture,
+    lines: LineSplitter,
+    log: LogFields,
+}
+
+/// What every line of output is logged with.
+#[derive(Debug)]
+struct LogFields {
+    attempt: Attempt,
+    replica: Arc<str>,
+    stream: &'static str,
+}
+
+impl LogFields {
+    fn line(&self, line: &str) {
+        let Self {
+            attempt,
+            replica,
+            stream,
+        } = self;
+        tracing::info!(
+            target: OUTPUT_LOG_TARGET,
+            job = %attempt.job.name, scheduled_at = %attempt.scheduled_at,
+            attempt = attempt.number, token = attempt.token.get(), replica = &**replica,
+            stream,
+            "{line}"
+        );
+    }
+
+    fn read_failed(&self, error: &io::Error) {
+        let Self {
+            attempt,
+            replica,
+            stream,
+        } = self;
+        tracing::warn!(
+            job = %attempt.job.name, scheduled_at = %attempt.scheduled_at,
+            attempt = attempt.number, token = attempt.token.get(), replica = &**replica,
+            stream, %error,
+            "failed to read a job's output: the rest of it is lost"
+        );
+    }
+}
+
+impl StreamReader {
+    fn new(pipe: Option<Receiver>, log: LogFields) -> Self {
+        Self {
+            pipe,
+            capture: Capture::new(log.attempt.job.command.output_limit),
+            lines: LineSplitter::default(),
+            log,
+        }
+    }
+
+    /// Completes when there is something to read; never once everything has been.
+    async fn readable(&self) {
+        match &self.pipe {
+            // An error shows again, and is dealt with, when it is read from.
+            Some(pipe) => drop(pipe.readable().await),
+            None => pending().await,
+        }
+    }
+
+    /// Takes what is there, up to a turn's worth. Whether there may be more.
+    fn take_turn(&mut self) -> bool {
+        let mut chunk = [0; READ_SIZE];
+        for _ in 0..READS_PER_TURN {
+            let Some(pipe) = &self.pipe else { return false };
+            match pipe.try_read(&mut chunk) {
+                Ok(0) => self.end(),
+                Ok(count) => self.take(&chunk[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.log.read_failed(&error);
+                    self.end();
+                }
+            }
+        }
+        true
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.capture.push(bytes);
+        if tracing::enabled!(target: OUTPUT_LOG_TARGET, tracing::Level::INFO) {
+            self.lines.push(bytes, |line| self.log.line(line));
+        }
+    }
+
+    fn end(&mut self) {
+        self.pipe = None;
+        self.lines.finish(|line| self.log.line(line));
+    }
+
+    fn finish(mut self) -> Captured {
+        self.end();
+        self.capture.finish()
+    }
+}
+
+/// Both output streams of one attempt.
+#[derive(Debug)]
+pub(super) struct OutputReader {
+    stdout: StreamReader,
+    stderr: StreamReader,
+}
+
+impl OutputReader {
+    /// A reader, and the ends for the job to write to. Where the output isn't captured there
+    /// is nothing to read, and nothing to write to.
+    pub(super) fn open(
+        attempt: &Attempt,
+        mode: OutputMode,
+        replica: &Arc<str>,
+    ) -> io::Result<(Self, Option<Writers>)> {
+        let (pipes, writers) = match mode {
+            OutputMode::Inherit => ((None, None), None),
+            OutputMode::Capture => {
+                let (stdout_reader, stdout) = pipe()?;
+                let (stderr_reader, stderr) = pipe()?;
+                let readers = (Some(stdout_reader), Some(stderr_reader));
+                (readers, Some(Writers { stdout, stderr }))
+            }
+        };
+        let fields = |stream| LogFields {
+            attempt: attempt.clone(),
+            replica: Arc::clone(replica),
+            stream,
+        };
+        let reader = Self {
+            stdout: StreamReader::new(pipes.0, fields("stdout")),
+            stderr: StreamReader::new(pipes.1, fields("stderr")),
+        };
+        Ok((reader, writers))
+    }
+
+    /// Reads some of whichever stream has some; neither can hold up the other, nor the rest of
+    /// the process. Pending for ever once both have ended. Cancel safe.
+    pub(super) async fn read(&mut self) {
+        let more = tokio::select! {
+            () = self.stdout.readable() => self.stdout.take_turn(),
+            () = self.stderr.readable() => self.stderr.take_turn(),
+        };
+        if more {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Whether all there will ever be has been read: every writer has closed its end.
+    pub(super) fn has_ended(&self) -> bool {
+        self.stdout.pipe.is_none() && self.stderr.pipe.is_none()
+    }
+
+    /// Stops reading; whoever still writes gets SIGPIPE.
+    pub(super) fn finish(self) -> Output {
+        Output {
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
+        }
+    }
+}
+
+/// Close-on-exec at both ends; only the reading end doesn't block.
+fn pipe() -> io::Result<(Receiver, PipeWriter)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((Receiver::from_owned_fd(OwnedFd::from(reader))?, writer))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn captured(limit: usize, pieces: &[&[u8]]) -> Captured {
+        let mut capture = Capture::new(limit);
+        pieces.iter().for_each(|piece| capture.push(piece));
+        capture.finish()
+    }
+
+    #[test]
+    fn short_output_is_kept_whole() {
+        let output = captured(8, &["aä".as_bytes(), b"\0\xff\nz"]);
+        let whole = [output.head.as_slice(), output.tail.as_slice()].concat();
+        assert_eq!(output.cut(), 0);
+        assert_eq!(whole, b"a\xc3\xa4\0\xff\nz");
+    }
+
+    #[test]
+    fn long_output_keeps_its_ends_and_counts_the_rest() {
+        let output = captured(4, &[b"ab", b"cdefg", b"hij"]);
+        assert_eq!(
+            (output.head.as_slice(), output.tail.as_slice()),
+            (&b"ab"[..], &b"ij"[..])
+        );
+        assert_eq!(output.cut(), 6);
+    }
+
+    proptest! {
+        #[test]
+        fn the_ends_are_kept_however_the_output_is_cut_into_reads(
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20),
+            limit in 0usize..60,
+        ) {
+            let slices: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+            let whole = pieces.concat();
+            let output = captured(limit, &slices);
+            let kept = output.head.len() + output.tail.len();
+            prop_assert_eq!(kept, whole.len().min(limit));
+            prop_assert_eq!(output.total, whole.len() as u64);
+            prop_assert!(whole.starts_with(&output.head));
+            prop_assert!(whole.ends_with(&output.tail));
+        }
+    }
+}
