@@ -11,3 +11,4 @@ pub mod config;
 pub mod runner;
 pub mod scheduler;
 pub mod store;
+pub mod store_url;

@@ -1,0 +1,232 @@
+//! The flags and commands, as users type them and read about them.
+//!
+//! What was said, not what it means: [`super::settings`] puts flags, environment and file
+//! together. Must never show the value of an environment variable, as a URL may hold a password.
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// One cron table on many machines: each occurrence of a job runs on one replica alone.
+#[derive(Debug, Parser)]
+#[command(
+    name = "soloist",
+    version,
+    arg_required_else_help = true,
+    after_help = "Start with `soloist check`, then `soloist run` on every machine.\n\
+                  Precedence: flag, SOLOIST_* variable, jobs.toml, default.\n\
+                  Exit codes: 0 done, 1 failed, 2 usage or config error, 3 store unreachable."
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes, before or after its name.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Global {
+    /// The table of jobs [default: jobs.toml].
+    #[arg(
+        long,
+        global = true,
+        env = "SOLOIST_CONFIG",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
+    pub(crate) config: Option<OsString>,
+
+    /// Where leases and the ledger live: `redis://HOST:PORT`, `sqlite:PATH` or `memory:`
+    /// [default: an embedded SQLite file].
+    #[arg(
+        long,
+        global = true,
+        env = "SOLOIST_STORE",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    pub(crate) store: Option<String>,
+
+    /// Prefix of every key in the store, so that fleets in one Redis never meet
+    /// [default: default].
+    #[arg(
+        long,
+        global = true,
+        env = "SOLOIST_NAMESPACE",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
+    pub(crate) namespace: Option<String>,
+
+    /// What is logged: off, error, warn, info, debug, trace, or by part,
+    /// `info,soloist::output=off` (without the output of jobs) [default: info].
+    #[arg(
+        long,
+        global = true,
+        env = "SOLOIST_LOG_LEVEL",
+        hide_env_values = true,
+        value_name = "LEVEL"
+    )]
+    pub(crate) log_level: Option<String>,
+
+    /// How it is logged, always to stderr: text for people, or json, one flat object a line
+    /// [default: text].
+    #[arg(
+        long,
+        global = true,
+        env = "SOLOIST_LOG_FORMAT",
+        hide_env_values = true,
+        value_name = "FORMAT",
+        value_parser = read_log_format
+    )]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+/// `--log-format`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One flat object a line.
+    Json,
+}
+
+/// A variable that is set to nothing counts as not set.
+fn read_log_format(text: &str) -> Result<LogFormat, String> {
+    if text.is_empty() {
+        return Ok(LogFormat::default());
+    }
+    LogFormat::from_str(text, true).map_err(|_| "the formats are text and json".into())
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the table: the daemon, the same on every machine.
+    #[command(
+        after_help = "Example: soloist run --config /etc/soloist/jobs.toml\n\n\
+                      SIGTERM drains: no new attempts, and those that run get shutdown_grace. A second one stops now."
+    )]
+    Run(RunArgs),
+    /// Validate the table and print each job with its next occurrences; needs no store.
+    #[command(after_help = "Example: soloist check --config jobs.toml && deploy jobs.toml")]
+    Check,
+    /// Print the next occurrences of a job or of a schedule.
+    #[command(after_help = "Examples:\n  soloist next close-expired-orders\n  \
+                      soloist next \"30 2 * * *\" --timezone America/New_York --from 2027-03-13 -n 3")]
+    Next(NextArgs),
+    /// Print the jobs with last outcome, holder and next occurrence, and the replicas.
+    #[command(after_help = "Example: soloist status --json | jq '.jobs[] | .name'")]
+    Status(StatusArgs),
+    /// Print past attempts, the newest first.
+    #[command(after_help = "Example: soloist history close-expired-orders -n 50")]
+    History(HistoryArgs),
+    /// Print the output of an attempt.
+    #[command(
+        after_help = "Example: soloist logs close-expired-orders --at 2026-11-20T22:00:00Z --attempt 1"
+    )]
+    Logs(LogsArgs),
+    /// Run a job here and now, under its lease, with its output on the terminal.
+    #[command(after_help = "Example: soloist run-once close-expired-orders\n\n\
+                      Exits with the command's own code.")]
+    RunOnce(RunOnceArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct RunArgs {
+    /// This replica's name, for people [default: the host's name].
+    #[arg(
+        long,
+        env = "SOLOIST_REPLICA",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
+    pub(crate) replica: Option<String>,
+    /// Exit with 3 when the store can't be reached at the start, rather than wait for it.
+    #[arg(long)]
+    pub(crate) require_store: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct NextArgs {
+    /// A job of the table, or a schedule in quotes, for which no table is needed.
+    #[arg(value_name = "JOB_OR_SCHEDULE")]
+    pub(crate) what: String,
+    /// How many.
+    #[arg(short = 'n', default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) count: u32,
+    /// The first instant to look at, such as 2027-03-14T02:00:00Z, or 2027-03-14 in the zone
+    /// [default: now].
+    #[arg(long, value_name = "T")]
+    pub(crate) from: Option<String>,
+    /// For a schedule, the zone it is read in [default: UTC]; for a job, which has its own, the
+    /// zone to show times in.
+    #[arg(long, value_name = "ZONE")]
+    pub(crate) timezone: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct HistoryArgs {
+    /// One job alone; all of them by default.
+    #[arg(value_name = "JOB")]
+    pub(crate) job: Option<String>,
+    /// How many attempts.
+    #[arg(short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) count: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct LogsArgs {
+    /// The job.
+    #[arg(value_name = "JOB")]
+    pub(crate) job: String,
+    /// The occurrence, by its instant, such as 2026-11-20T22:00:00Z [default: the last one].
+    #[arg(long, value_name = "T")]
+    pub(crate) at: Option<String>,
+    /// The attempt, from 1 [default: the last one].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) attempt: Option<u32>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct RunOnceArgs {
+    /// The job.
+    #[arg(value_name = "JOB")]
+    pub(crate) job: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_declaration_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_teaches_by_example() {
+        for command in Args::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string);
+            let example = format!("soloist {}", command.get_name());
+            assert!(
+                help.is_some_and(|help| help.contains(&example)),
+                "{example}"
+            );
+        }
+    }
+}

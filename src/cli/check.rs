@@ -1,0 +1,91 @@
+//! `soloist check`: validates the table and shows when its jobs are due, without any store.
+
+use std::fmt::Write as _;
+
+use super::args::Global;
+use super::preview::Preview;
+use super::settings::{Settings, show};
+use super::{Exit, now, print};
+use crate::config::{Strictness, format_duration};
+use crate::scheduler::job::{Job, Program};
+use crate::scheduler::time::Timestamp;
+use crate::store_url;
+
+/// How many occurrences of each job are shown.
+const SHOWN: u32 = 3;
+
+/// Checks the table; errors have been told by then.
+pub(super) fn run(global: &Global) -> Exit {
+    match Settings::load(global, Strictness::Edit) {
+        Ok(settings) => {
+            show(&settings.config.warnings);
+            print(&describe(&settings, now()))
+        }
+        Err(exit) => exit,
+    }
+}
+
+fn describe(settings: &Settings, now: Timestamp) -> String {
+    let config = &settings.config;
+    let count = config.jobs.len();
+    let jobs = if count == 1 { "job" } else { "jobs" };
+    let store = config.scheduler.store.as_deref().map(store_url::redact);
+    let mut text = format!(
+        "{}: {count} {jobs}, namespace {}, store {}\n",
+        settings.path.display(),
+        config.scheduler.namespace,
+        store.as_deref().unwrap_or("embedded")
+    );
+    for job in &config.jobs {
+        text.push('\n');
+        text.push_str(&describe_job(job, now));
+    }
+    text
+}
+
+fn describe_job(job: &Job, now: Timestamp) -> String {
+    let zone = job.schedule.zone();
+    let mut text = format!(
+        "{}  `{}` in {}{}\n",
+        job.name,
+        job.schedule.text(),
+        zone.iana_name().unwrap_or("UTC"),
+        if job.enabled { "" } else { "  (disabled)" }
+    );
+    // Writing to a string can't fail.
+    if let Some(description) = &job.description {
+        let _ = writeln!(text, "  {}", one_line(description));
+    }
+    let timeout = job.timeout.map_or("no timeout".into(), |timeout| {
+        format!("timeout {}", format_duration(timeout))
+    });
+    let _ = writeln!(text, "  runs {}; {timeout}", program(&job.command.program));
+    if job.enabled {
+        let preview = Preview {
+            schedule: &job.schedule,
+            zone,
+            from: now,
+            now,
+            count: SHOWN,
+        };
+        text.push_str(&preview.lines("  "));
+    }
+    text
+}
+
+fn program(program: &Program) -> String {
+    let text = match program {
+        Program::Command(argv) => format!("{argv:?}"),
+        Program::Shell(script) => format!("sh -c {:?}", one_line(script)),
+    };
+    store_url::star_passwords(&text)
+}
+
+/// The first line, and whether there is more.
+fn one_line(text: &str) -> String {
+    let text = text.trim();
+    match text.split_once('\n') {
+        Some((first, _)) => format!("{first} …"),
+        None => text.into(),
+    }
+}

@@ -1,0 +1,111 @@
+//! Occurrences as people read them: local time with its offset, UTC, how long to go, and what
+//! daylight saving did.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use crate::config::format_duration;
+use crate::scheduler::schedule::Schedule;
+use crate::scheduler::time::Timestamp;
+
+/// What to show of a schedule.
+pub(super) struct Preview<'s> {
+    pub(super) schedule: &'s Schedule,
+    /// The zone that local times are shown in.
+    pub(super) zone: &'s TimeZone,
+    /// Instants before this are left out.
+    pub(super) from: Timestamp,
+    /// What "in 5m" counts from.
+    pub(super) now: Timestamp,
+    pub(super) count: u32,
+}
+
+impl Preview<'_> {
+    /// A line for each occurrence, and for each that daylight saving leaves out, indented.
+    pub(super) fn lines(&self, indent: &str) -> String {
+        let occurrences = self.occurrences();
+        let mut lines: Vec<(Timestamp, String)> =
+            occurrences.iter().map(|at| (*at, self.line(*at))).collect();
+        let complete = occurrences.len() == self.count as usize;
+        if let (true, Some(last)) = (complete, occurrences.last()) {
+            lines.extend(self.left_out(*last));
+            lines.sort_by_key(|(at, _)| *at);
+        }
+        let mut text = String::new();
+        for (_, line) in lines {
+            // Writing to a string can't fail.
+            let _ = writeln!(text, "{indent}{}", line.trim_end());
+        }
+        if !complete {
+            let _ = writeln!(text, "{indent}{}", self.end(occurrences.last().copied()));
+        }
+        text
+    }
+
+    fn occurrences(&self) -> Vec<Timestamp> {
+        // From this very instant on, and a search is strictly after.
+        let before = self.from - Duration::from_millis(1);
+        std::iter::successors(self.schedule.next_after(before), |at| {
+            self.schedule.next_after(*at)
+        })
+        .take(self.count as usize)
+        .collect()
+    }
+
+    fn line(&self, at: Timestamp) -> String {
+        let local = at.to_jiff().to_zoned(self.zone.clone());
+        let local = local.strftime("%a %Y-%m-%d %H:%M:%S %:z");
+        let note = self.schedule.oddity(at).map_or(String::new(), |oddity| {
+            format!("  ! clocks change: {oddity}")
+        });
+        format!("{local}  {at}  {:<12}{note}", self.to_go(at))
+    }
+
+    fn left_out(&self, last: Timestamp) -> Vec<(Timestamp, String)> {
+        let skipped = self.schedule.skipped_between(self.from, last);
+        let line = |first: DateTime, last: DateTime| {
+            let times = if first == last {
+                format!("{first} does")
+            } else {
+                format!("{first} to {last} do")
+            };
+            format!("! clocks change: {times} not exist, and `dst_gap` is `skip`")
+        };
+        skipped
+            .into_iter()
+            .map(|times| (times.at, line(times.first, times.last)))
+            .collect()
+    }
+
+    /// Why there are no more.
+    fn end(&self, last_shown: Option<Timestamp>) -> String {
+        if self.schedule.is_manual() {
+            return "never due by itself: it runs when it is told to".into();
+        }
+        if last_shown.is_some() {
+            return "and never again".into();
+        }
+        match self.schedule.last_before(self.from) {
+            Some(last) => format!("never again: the last occurrence was {last}"),
+            None => "never".into(),
+        }
+    }
+
+    /// `in 1h30m`: the two largest units.
+    fn to_go(&self, at: Timestamp) -> String {
+        if at < self.now {
+            return "past".into();
+        }
+        let whole = Duration::from_secs(at.saturating_since(self.now).as_secs());
+        let text = format_duration(whole);
+        let mut units = 0;
+        let end = text.char_indices().find(|(_, c)| {
+            units += usize::from(c.is_ascii_alphabetic());
+            units == 2
+        });
+        format!("in {}", end.map_or(text.as_str(), |(at, _)| &text[..=at]))
+    }
+}

@@ -1,0 +1,231 @@
+//! One `[jobs.NAME]` and `[defaults]`, made into a [`Job`].
+//!
+//! Every key is read, whatever is wrong with the others, so that one look at a file shows all
+//! that is wrong with it. Must never: guess at what was meant, or take a default for a value
+//! that was written and is wrong without telling.
+
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+
+use super::diagnostics::{Diagnostic, Problems};
+use super::program::read_command;
+use super::raw::{Entry, RawJob, Section};
+use super::read::{Reader, Word};
+use super::scheduler::SchedulerConfig;
+use super::when::read_schedule;
+use crate::scheduler::job::{Job, JobName, OnCrash};
+use crate::scheduler::lease::Retention;
+use crate::scheduler::margins::{LONGEST_TTL, SHORTEST_TTL};
+
+/// What a lease may last.
+pub(super) const LEASE_TTL_LIMITS: RangeInclusive<Duration> = SHORTEST_TTL..=LONGEST_TTL;
+
+/// How many attempts the ledger may keep of one job.
+pub(super) const HISTORY_LIMITS: RangeInclusive<u32> = 1..=1_000_000;
+
+/// How old the kept attempts may get. Below a minute nobody could look at them.
+const HISTORY_AGES: RangeInclusive<Duration> = MINUTE..=super::values::DURATION_LIMIT;
+
+/// How long an attempt may run, if there is a limit.
+const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=super::values::DURATION_LIMIT;
+
+/// From TERM to KILL; none at all is a way to say KILL at once.
+const KILL_GRACES: RangeInclusive<Duration> = Duration::ZERO..=HOUR;
+
+/// How late an occurrence may start. Below a second, a takeover or a slow store would lose
+/// occurrences for nothing; above a year, a job would run for reasons nobody remembers.
+const STARTING_DEADLINES: RangeInclusive<Duration> = Duration::from_secs(1)..=YEAR;
+
+/// Attempts of one occurrence.
+const ATTEMPTS: RangeInclusive<u32> = 1..=1000;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const YEAR: Duration = Duration::from_secs(366 * 86_400);
+
+const KILL_GRACE: Duration = Duration::from_secs(5);
+const HISTORY_AGE: Duration = Duration::from_secs(30 * 86_400);
+const MAX_ATTEMPTS: u32 = 10;
+
+/// A job's keys, and those that it leaves to `[defaults]`.
+pub(super) struct Keys<'k> {
+    pub(super) job: &'k Section<'k>,
+    pub(super) defaults: &'k Section<'k>,
+}
+
+impl<'k> Keys<'k> {
+    /// The entry that holds for the job.
+    pub(super) fn get(&self, name: &str) -> Option<&'k Entry<'k>> {
+        self.job.get(name).or_else(|| self.defaults.get(name))
+    }
+
+    /// Whether a key was written or was probably meant, here or there.
+    pub(super) fn mentions(&self, name: &str) -> bool {
+        self.job.mentions(name) || self.defaults.mentions(name)
+    }
+}
+
+/// Reads a job; none when it has no name, schedule or command to speak of.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    raw: &RawJob<'_>,
+    defaults: &Section<'_>,
+    scheduler: &SchedulerConfig,
+) -> Option<Job> {
+    let keys = Keys {
+        job: &raw.section,
+        defaults,
+    };
+    let name = read_name(reader, raw);
+    refuse_later_values(reader, &keys);
+    let enabled = keys
+        .get("enabled")
+        .and_then(|entry| reader.boolean(entry))
+        .unwrap_or(true);
+    let schedule = read_schedule(reader, raw, &keys, enabled);
+    let command = read_command(reader, raw, &keys);
+    let durations = read_durations(reader, &keys, scheduler);
+    let description = keys
+        .get("description")
+        .and_then(|entry| reader.text(entry))
+        .map(|text| text.value);
+    let limits = read_limits(reader, &keys, scheduler);
+    Some(Job {
+        name: name?,
+        description,
+        schedule: schedule?,
+        enabled,
+        command: command?,
+        timeout: durations.timeout,
+        kill_grace: durations.kill_grace,
+        lease_ttl: durations.lease_ttl,
+        starting_deadline: durations.starting_deadline,
+        on_crash: limits.on_crash,
+        max_attempts: limits.max_attempts,
+        retention: limits.retention,
+    })
+}
+
+fn read_name(reader: &mut Reader<'_>, raw: &RawJob<'_>) -> Option<JobName> {
+    JobName::new(raw.name)
+        .map_err(|error| {
+            let message = format!("`{}` can't name a job: {error}", raw.name.escape_debug());
+            let hint = "history, leases and logs go by the name: `[jobs.close-expired-orders]`";
+            reader.error(&raw.name_span, message, hint);
+        })
+        .ok()
+}
+
+struct Durations {
+    timeout: Option<Duration>,
+    kill_grace: Duration,
+    lease_ttl: Duration,
+    starting_deadline: Duration,
+}
+
+fn read_durations(
+    reader: &mut Reader<'_>,
+    keys: &Keys<'_>,
+    scheduler: &SchedulerConfig,
+) -> Durations {
+    let mut read = |name, limits| {
+        keys.get(name)
+            .and_then(|entry| reader.duration(entry, limits))
+    };
+    Durations {
+        timeout: read("timeout", TIMEOUTS),
+        kill_grace: read("kill_grace", KILL_GRACES).unwrap_or(KILL_GRACE),
+        lease_ttl: read("lease_ttl", LEASE_TTL_LIMITS).unwrap_or(scheduler.lease_ttl),
+        starting_deadline: read("starting_deadline", STARTING_DEADLINES).unwrap_or(MINUTE),
+    }
+}
+
+struct Limits {
+    on_crash: OnCrash,
+    max_attempts: u32,
+    retention: Retention,
+}
+
+fn read_limits(reader: &mut Reader<'_>, keys: &Keys<'_>, scheduler: &SchedulerConfig) -> Limits {
+    let on_crash = keys.get("on_crash").and_then(|entry| {
+        let words = vec![
+            ("rerun", Word::Now(OnCrash::Rerun)),
+            ("skip", Word::Now(OnCrash::Skip)),
+        ];
+        reader.word(entry, words)
+    });
+    let max_attempts = keys
+        .get("max_attempts")
+        .and_then(|entry| reader.integer(entry, ATTEMPTS));
+    let limit = keys
+        .get("history_limit")
+        .and_then(|entry| reader.integer(entry, HISTORY_LIMITS));
+    let age = keys
+        .get("history_age")
+        .and_then(|entry| reader.duration(entry, HISTORY_AGES));
+    Limits {
+        on_crash: on_crash.unwrap_or_default(),
+        max_attempts: max_attempts.unwrap_or(MAX_ATTEMPTS),
+        retention: Retention {
+            limit: limit.unwrap_or(scheduler.history_limit),
+            age: age.unwrap_or(HISTORY_AGE),
+        },
+    }
+}
+
+/// Keys of which only the value that changes nothing is supported yet.
+fn refuse_later_values(reader: &mut Reader<'_>, keys: &Keys<'_>) {
+    if let Some(entry) = keys.get("catch_up") {
+        const TODAY: &str = "today the newest missed occurrence alone is run: `catch_up = \"latest\"`; `starting_deadline` says how late it may be";
+        let words = vec![
+            ("latest", Word::Now(())),
+            ("all", Word::Later(TODAY)),
+            ("none", Word::Later(TODAY)),
+        ];
+        reader.word(entry, words);
+    }
+    if let Some(entry) = keys.get("concurrency_policy") {
+        const TODAY: &str = "today an occurrence that finds its job running is skipped: `concurrency_policy = \"forbid\"`";
+        let words = vec![
+            ("forbid", Word::Now(())),
+            ("queue", Word::Later(TODAY)),
+            ("replace", Word::Later(TODAY)),
+        ];
+        reader.word(entry, words);
+    }
+    if let Some(entry) = keys.get("shards")
+        && reader
+            .integer(entry, 1..=10_000)
+            .is_some_and(|shards| shards > 1)
+    {
+        let hint = "today a job runs in one piece: leave `shards` out";
+        let message = "`shards` over 1 is not supported yet";
+        reader.error(&entry.value.span(), message.into(), hint);
+    }
+    if let Some(entry) = keys.get("retry") {
+        refuse_retry(reader, entry);
+    }
+}
+
+fn refuse_retry(reader: &mut Reader<'_>, entry: &Entry<'_>) {
+    let Some(max) = reader.retry_max(entry) else {
+        return;
+    };
+    if max.value > 0 {
+        let hint = "today a failed occurrence stays failed: leave `retry` out, or retry within the job; the next occurrence comes with the schedule";
+        let message = "`retry` with `max` over 0 is not supported yet";
+        reader.error(&max.span, message.into(), hint);
+    }
+}
+
+/// A job lacks something without which it is none.
+pub(super) fn push_missing(
+    problems: &mut Problems,
+    raw: &RawJob<'_>,
+    what: &str,
+    hint: &'static str,
+) {
+    let span: Range<usize> = raw.name_span.clone();
+    let message = format!("the job `{}` {what}", raw.name.escape_debug());
+    problems.push_missing(Diagnostic::error(span, message).hint(hint));
+}

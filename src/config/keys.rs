@@ -1,0 +1,196 @@
+//! The keys of jobs.toml: what each takes, and whether this version acts on it.
+//!
+//! A key that the format has but that nothing acts on yet is refused, never ignored: a job that
+//! asks for `retry` and gets none would fail in silence.
+
+/// A key of a table.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    /// What its value is, as in "takes a duration".
+    pub(super) takes: &'static str,
+    /// A line that is right.
+    pub(super) example: &'static str,
+    pub(super) support: Support,
+}
+
+/// Whether this version acts on a key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Support {
+    /// It does.
+    Now,
+    /// A later version will. What happens until then.
+    Later(&'static str),
+}
+
+const fn now(name: &'static str, takes: &'static str, example: &'static str) -> Key {
+    Key {
+        name,
+        takes,
+        example,
+        support: Support::Now,
+    }
+}
+
+const fn later(name: &'static str, today: &'static str) -> Key {
+    Key {
+        name,
+        takes: "",
+        example: "",
+        support: Support::Later(today),
+    }
+}
+
+/// The tables that a file may have, each with the way it is written.
+pub(super) const TABLES: [&str; 4] = ["scheduler", "defaults", "jobs", "calendars"];
+
+/// What is said of `[calendars.NAME]`.
+pub(super) const CALENDARS_TODAY: &str =
+    "today a job is due on every day that its schedule names; leave calendars out";
+
+/// Keys of `[scheduler]`.
+pub(super) static SCHEDULER_KEYS: &[Key] = &[
+    now("namespace", "a string", "namespace = \"shop\""),
+    now("store", "a string", "store = \"redis://127.0.0.1:6379\""),
+    now("lease_ttl", "a duration", "lease_ttl = \"15s\""),
+    now("shutdown_grace", "a duration", "shutdown_grace = \"30s\""),
+    now("replica", "a string", "replica = \"web-1\""),
+    now("history_limit", "an integer", "history_limit = 1000"),
+    now("listen", "a string", "listen = \"off\""),
+    later("tags", "today every replica may run every job"),
+    later(
+        "max_running",
+        "today a replica runs as many attempts at once as there are jobs due",
+    ),
+    later("include", "today all jobs stand in one file"),
+    later(
+        "watch",
+        "today a table is read at the start alone; restart to change it",
+    ),
+    later(
+        "revision",
+        "today replicas with different tables run side by side",
+    ),
+    later(
+        "min_replicas_ack",
+        "today a grant counts as soon as the store's primary has it",
+    ),
+    later("tls_ca", TLS_TODAY),
+    later("tls_cert", TLS_TODAY),
+    later("tls_key", TLS_TODAY),
+    later("tls_insecure", TLS_TODAY),
+    later("tls_server_name", TLS_TODAY),
+];
+
+/// What begins every key about TLS, also those that aren't in [`SCHEDULER_KEYS`].
+pub(super) const TLS_PREFIX: &str = "tls_";
+
+/// What is said of keys about TLS.
+pub(super) const TLS_TODAY: &str =
+    "today the connection to the store takes no certificates of its own";
+
+/// Keys of a job, and of `[defaults]`.
+pub(super) static JOB_KEYS: &[Key] = &[
+    // When.
+    now("schedule", "a string", "schedule = \"0 22 * * *\""),
+    now("timezone", "a string", "timezone = \"Asia/Shanghai\""),
+    later(
+        "random_delay",
+        "today an occurrence starts at its instant; `H` in a schedule spreads jobs by name",
+    ),
+    now("dst_gap", "a string", "dst_gap = \"run_after\""),
+    now("dst_fold", "a string", "dst_fold = \"first\""),
+    later("except", CALENDARS_TODAY),
+    later("only", CALENDARS_TODAY),
+    later(
+        "after",
+        "today a job knows nothing of other jobs; run both steps in one `shell`",
+    ),
+    now("enabled", "true or false", "enabled = false"),
+    // What.
+    now(
+        "command",
+        "a list of strings",
+        "command = [\"close-expired-orders\", \"--older-than\", \"30m\"]",
+    ),
+    now(
+        "shell",
+        "a string",
+        "shell = \"backup | gzip > /backup/db.gz\"",
+    ),
+    later(
+        "http",
+        "today a job runs a `command` or a `shell`, which may be curl",
+    ),
+    now("env", "a table of strings", "env = { PORT = \"8080\" }"),
+    now("working_dir", "a string", "working_dir = \"/srv/shop\""),
+    later("user", "today a job runs as the user that soloist runs as"),
+    later(
+        "group",
+        "today a job runs as the group that soloist runs as",
+    ),
+    later("umask", "today a job has the umask that soloist has"),
+    now(
+        "success_codes",
+        "a list of integers",
+        "success_codes = [0, 3]",
+    ),
+    now("output_limit", "a size", "output_limit = \"64KiB\""),
+    now(
+        "description",
+        "a string",
+        "description = \"closes orders that nobody paid\"",
+    ),
+    // How long.
+    now("timeout", "a duration", "timeout = \"50s\""),
+    now("kill_grace", "a duration", "kill_grace = \"5s\""),
+    now("lease_ttl", "a duration", "lease_ttl = \"15s\""),
+    later(
+        "warn_after",
+        "today only `timeout` watches how long an attempt runs",
+    ),
+    // Late.
+    now("catch_up", "a string", "catch_up = \"latest\""),
+    later(
+        "catch_up_limit",
+        "today the newest missed occurrence alone is run",
+    ),
+    now(
+        "starting_deadline",
+        "a duration",
+        "starting_deadline = \"1m\"",
+    ),
+    // Busy.
+    now(
+        "concurrency_policy",
+        "a string",
+        "concurrency_policy = \"forbid\"",
+    ),
+    later(
+        "queue_limit",
+        "today an occurrence that finds the job running is skipped",
+    ),
+    // Failed.
+    now("retry", "a table", "retry = { max = 0 }"),
+    now("on_crash", "a string", "on_crash = \"rerun\""),
+    now("max_attempts", "an integer", "max_attempts = 10"),
+    // Where.
+    now("shards", "an integer", "shards = 1"),
+    later("run_on", "today every replica may run every job"),
+    // Kept.
+    now("history_limit", "an integer", "history_limit = 1000"),
+    now("history_age", "a duration", "history_age = \"30d\""),
+    later("notify", "today failures are in the log and in the history"),
+];
+
+/// Keys of `retry`.
+pub(super) const RETRY_KEYS: [&str; 4] = ["max", "backoff", "factor", "max_backoff"];
+
+/// The keys of a job that say what it runs: a job has one of them, and one in a job takes the
+/// place of whichever is in `[defaults]`.
+pub(super) const PROGRAM_KEYS: [&str; 3] = ["command", "shell", "http"];
+
+/// Finds a key by name.
+pub(super) fn find(keys: &'static [Key], name: &str) -> Option<&'static Key> {
+    keys.iter().find(|key| key.name == name)
+}

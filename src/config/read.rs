@@ -1,0 +1,390 @@
+//! Readers of single values: each takes an entry and gives the value, or tells what is wrong
+//! with it and gives none.
+//!
+//! A message never holds a value that was filled in from the environment or a file.
+
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+
+use toml::de::{DeInteger, DeValue};
+
+use super::Strictness;
+use super::diagnostics::{Diagnostic, Problems};
+use super::interpolate::{Environment, fill_in};
+use super::keys::RETRY_KEYS;
+use super::names::nearest;
+use super::raw::{Entry, kind_of};
+use super::values::{ValueError, format_duration, parse_duration, parse_size};
+use super::wrong_type::{type_hint, written};
+use crate::scheduler::time::Timestamp;
+
+/// A value and its place in the file.
+#[derive(Clone, Debug)]
+pub(super) struct At<T> {
+    pub(super) value: T,
+    pub(super) span: Range<usize>,
+}
+
+/// A text and its place; [`Text::quoted`] is how to name it in a message.
+#[derive(Clone)]
+pub(super) struct Text {
+    pub(super) value: String,
+    pub(super) span: Range<usize>,
+    /// Whether some of it came from the environment or a file.
+    pub(super) filled_in: bool,
+}
+
+impl Text {
+    /// The text in quotes, or words for it where it may be a secret.
+    pub(super) fn quoted(&self) -> String {
+        if self.filled_in {
+            "the value filled in here".into()
+        } else {
+            format!("`{}`", self.value)
+        }
+    }
+}
+
+/// A word that a key takes: it has a meaning, or will have one.
+pub(super) enum Word<T> {
+    /// What it means.
+    Now(T),
+    /// Not supported yet; what happens until then.
+    Later(&'static str),
+}
+
+/// Reads values of one file and collects what is wrong with them.
+pub(super) struct Reader<'a> {
+    pub(super) source: &'a str,
+    pub(super) env: Environment<'a>,
+    pub(super) now: Timestamp,
+    pub(super) strictness: Strictness,
+    pub(super) problems: Problems,
+    /// Where literal values of `env` stand, which a report must not show.
+    pub(super) secrets: Vec<Range<usize>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        source: &'a str,
+        env: Environment<'a>,
+        now: Timestamp,
+        strictness: Strictness,
+    ) -> Self {
+        Self {
+            source,
+            env,
+            now,
+            strictness,
+            problems: Problems::default(),
+            secrets: Vec::new(),
+        }
+    }
+
+    /// Tells an error at a place.
+    pub(super) fn error(&mut self, span: &Range<usize>, message: String, hint: impl Into<String>) {
+        self.problems
+            .push(Diagnostic::error(span.clone(), message).hint(hint));
+    }
+
+    pub(super) fn wrong_type(&mut self, entry: &Entry<'_>) {
+        let (key, value) = (entry.key, entry.value);
+        let hint = type_hint(key.name, key.takes, value)
+            .unwrap_or_else(|| format!("for example `{}`", key.example));
+        let message = format!("`{}` takes {}, not {}", key.name, key.takes, kind_of(value));
+        self.error(&value.span(), message, hint);
+    }
+
+    /// A string as it is written.
+    pub(super) fn text(&mut self, entry: &Entry<'_>) -> Option<Text> {
+        let Some(value) = entry.value.get_ref().as_str() else {
+            self.wrong_type(entry);
+            return None;
+        };
+        self.refuse_nul(value, &entry.value.span())?;
+        Some(Text {
+            value: value.into(),
+            span: entry.value.span(),
+            filled_in: false,
+        })
+    }
+
+    /// A string with its references filled in.
+    pub(super) fn filled_text(&mut self, entry: &Entry<'_>) -> Option<Text> {
+        let text = self.text(entry)?;
+        self.fill(text)
+    }
+
+    pub(super) fn fill(&mut self, text: Text) -> Option<Text> {
+        match fill_in(&text.value, self.env) {
+            Ok(None) => Some(text),
+            Ok(Some(value)) => {
+                self.refuse_nul(&value, &text.span)?;
+                Some(Text {
+                    value,
+                    filled_in: true,
+                    ..text
+                })
+            }
+            Err(errors) => {
+                for error in errors {
+                    let span = self.span_within(&text, error.span);
+                    self.error(&span, error.message, error.hint);
+                }
+                None
+            }
+        }
+    }
+
+    /// Where a part of a text stands in the file. A text with escapes is told as a whole.
+    pub(super) fn span_within(&self, text: &Text, part: Range<usize>) -> Range<usize> {
+        let written = &self.source[text.span.clone()];
+        let quotes = if written.starts_with("\"\"\"") || written.starts_with("'''") {
+            3
+        } else {
+            1
+        };
+        let inner = written.get(quotes..written.len().saturating_sub(quotes));
+        let newline = inner.map_or(0, |inner| usize::from(inner.starts_with('\n')));
+        let is_plain = inner.is_some_and(|inner| &inner[newline..] == text.value.as_str());
+        if text.filled_in || !is_plain {
+            return text.span.clone();
+        }
+        let at = text.span.start + quotes + newline;
+        at + part.start..at + part.end
+    }
+
+    pub(super) fn refuse_nul(&mut self, value: &str, span: &Range<usize>) -> Option<()> {
+        if value.contains('\0') {
+            let hint = "a NUL byte can't be part of a program's arguments, environment or paths";
+            self.error(span, "there is a NUL byte in this text".into(), hint);
+            return None;
+        }
+        Some(())
+    }
+
+    /// A string that isn't empty.
+    pub(super) fn full_text(&mut self, entry: &Entry<'_>) -> Option<Text> {
+        let text = self.text(entry)?;
+        if text.value.trim().is_empty() {
+            let message = format!("`{}` is empty", entry.key.name);
+            self.error(
+                &text.span,
+                message,
+                format!("for example `{}`", entry.key.example),
+            );
+            return None;
+        }
+        Some(text)
+    }
+
+    /// A duration within limits.
+    pub(super) fn duration(
+        &mut self,
+        entry: &Entry<'_>,
+        limits: RangeInclusive<Duration>,
+    ) -> Option<Duration> {
+        let text = self.text(entry)?;
+        self.duration_of(entry, text, limits)
+    }
+
+    /// A duration within limits, read from a text that was filled in.
+    pub(super) fn duration_of(
+        &mut self,
+        entry: &Entry<'_>,
+        text: Text,
+        limits: RangeInclusive<Duration>,
+    ) -> Option<Duration> {
+        let name = entry.key.name;
+        match parse_duration(&text.value) {
+            Ok(value) if limits.contains(&value) => Some(value),
+            Ok(value) => {
+                let (least, most) = (
+                    format_duration(*limits.start()),
+                    format_duration(*limits.end()),
+                );
+                let message = if value < *limits.start() {
+                    format!("`{name}` is at least {least}")
+                } else {
+                    format!("`{name}` is at most {most}")
+                };
+                let hint = format!(
+                    "write a duration from {least} to {most}, such as `{}`",
+                    entry.key.example
+                );
+                self.error(&text.span, message, hint);
+                None
+            }
+            Err(ValueError { message, hint }) => {
+                self.error(&text.span, format!("{} {message}", text.quoted()), hint);
+                None
+            }
+        }
+    }
+
+    /// An integer within limits.
+    pub(super) fn integer(
+        &mut self,
+        entry: &Entry<'_>,
+        limits: RangeInclusive<u32>,
+    ) -> Option<u32> {
+        let Some(integer) = entry.value.get_ref().as_integer() else {
+            self.wrong_type(entry);
+            return None;
+        };
+        let value = to_i64(integer).and_then(|value| u32::try_from(value).ok());
+        let within = value.filter(|value| limits.contains(value));
+        if within.is_none() {
+            let message = format!(
+                "`{}` is a number from {} to {}",
+                entry.key.name,
+                limits.start(),
+                limits.end()
+            );
+            self.error(
+                &entry.value.span(),
+                message,
+                format!("for example `{}`", entry.key.example),
+            );
+        }
+        within
+    }
+
+    /// A size in bytes, as an integer or a text with a unit.
+    pub(super) fn size(&mut self, entry: &Entry<'_>, most: u64) -> Option<u64> {
+        let size = match entry.value.get_ref() {
+            DeValue::Integer(integer) => to_i64(integer).and_then(|size| u64::try_from(size).ok()),
+            DeValue::String(text) => match parse_size(text) {
+                Ok(size) => Some(size),
+                Err(ValueError { message, hint }) => {
+                    self.error(&entry.value.span(), format!("`{text}` {message}"), hint);
+                    return None;
+                }
+            },
+            _ => {
+                self.wrong_type(entry);
+                return None;
+            }
+        };
+        let within = size.filter(|size| *size <= most);
+        if within.is_none() {
+            let message = format!("`{}` is from 0 to {most} bytes", entry.key.name);
+            self.error(
+                &entry.value.span(),
+                message,
+                format!("for example `{}`", entry.key.example),
+            );
+        }
+        within
+    }
+
+    pub(super) fn boolean(&mut self, entry: &Entry<'_>) -> Option<bool> {
+        let value = entry.value.get_ref().as_bool();
+        if value.is_none() {
+            self.wrong_type(entry);
+        }
+        value
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T>(
+        &mut self,
+        entry: &Entry<'_>,
+        words: Vec<(&'static str, Word<T>)>,
+    ) -> Option<T> {
+        let text = self.text(entry)?;
+        let names: Vec<_> = words.iter().map(|(name, _)| *name).collect();
+        let found = words.into_iter().find(|(name, _)| *name == text.value);
+        match found {
+            Some((_, Word::Now(value))) => return Some(value),
+            Some((name, Word::Later(today))) => {
+                let message = format!("`{} = \"{name}\"` is not supported yet", entry.key.name);
+                self.error(&text.span, message, today);
+            }
+            None => {
+                let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+                let message = format!(
+                    "`{}` is {}, not {}",
+                    entry.key.name,
+                    quoted.join(" or "),
+                    text.quoted()
+                );
+                let hint = match nearest(&text.value, names) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("for example `{}`", entry.key.example),
+                };
+                self.error(&text.span, message, hint);
+            }
+        }
+        None
+    }
+
+    /// A list of strings.
+    pub(super) fn texts(&mut self, entry: &Entry<'_>) -> Option<Vec<Text>> {
+        let Some(array) = entry.value.get_ref().as_array() else {
+            self.wrong_type(entry);
+            return None;
+        };
+        let mut texts = Vec::new();
+        for item in array.iter() {
+            let Some(value) = item.get_ref().as_str() else {
+                let message = format!(
+                    "`{}` takes {}; here is {}",
+                    entry.key.name,
+                    entry.key.takes,
+                    kind_of(item)
+                );
+                let hint = match written(item) {
+                    Some(value) => format!("put it in quotes: `\"{value}\"`"),
+                    None => format!("for example `{}`", entry.key.example),
+                };
+                self.error(&item.span(), message, hint);
+                continue;
+            };
+            if self.refuse_nul(value, &item.span()).is_some() {
+                texts.push(Text {
+                    value: value.into(),
+                    span: item.span(),
+                    filled_in: false,
+                });
+            }
+        }
+        (texts.len() == array.iter().count()).then_some(texts)
+    }
+
+    /// `max` of a `retry` table, which is otherwise only checked for names.
+    pub(super) fn retry_max(&mut self, entry: &Entry<'_>) -> Option<At<u64>> {
+        let Some(table) = entry.value.get_ref().as_table() else {
+            self.wrong_type(entry);
+            return None;
+        };
+        let mut max = None;
+        for (key, value) in table {
+            let name: &str = key.get_ref();
+            if !RETRY_KEYS.contains(&name) {
+                let hint = match nearest(name, RETRY_KEYS) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("the keys of `retry` are {}", RETRY_KEYS.join(", ")),
+                };
+                self.error(&key.span(), format!("unknown key `{name}`"), hint);
+            } else if name == "max" {
+                let number = value.get_ref().as_integer().and_then(to_i64);
+                let Some(number) = number.and_then(|number| u64::try_from(number).ok()) else {
+                    let message = "`max` of `retry` is a whole number from 0".into();
+                    self.error(&value.span(), message, "for example `retry = { max = 0 }`");
+                    continue;
+                };
+                max = Some(At {
+                    value: number,
+                    span: value.span(),
+                });
+            }
+        }
+        max
+    }
+}
+
+/// An integer, if it isn't absurdly large.
+pub(super) fn to_i64(integer: &DeInteger<'_>) -> Option<i64> {
+    i64::from_str_radix(integer.as_str(), integer.radix()).ok()
+}

@@ -1,0 +1,414 @@
+//! What a table means, and that none of the format's keys is ever ignored.
+
+use super::*;
+use crate::scheduler::job::{OnCrash, Program};
+use std::time::Duration;
+
+const PASSWORD: &str = "hunter2";
+
+fn env(name: &str) -> Option<String> {
+    match name {
+        "PASSWORD" => Some(PASSWORD.into()),
+        "NAMESPACE" => Some("shop".into()),
+        _ => None,
+    }
+}
+
+fn read_as(source: &str, strictness: Strictness) -> Result<Config, Error> {
+    let now = "2026-11-21T08:00:00Z"
+        .parse::<jiff::Timestamp>()
+        .expect("an instant");
+    parse(source, "jobs.toml", &env, now.into(), strictness)
+}
+
+fn read(source: &str) -> Result<Config, Error> {
+    read_as(source, Strictness::Start)
+}
+
+fn job(keys: &str) -> Job {
+    let source = format!("[jobs.x]\nschedule = \"@daily\"\ncommand = [\"x\"]\n{keys}");
+    let mut config = read(&source).unwrap_or_else(|error| panic!("{error}"));
+    config.jobs.remove(0)
+}
+
+/// The messages of everything that is wrong.
+fn messages(source: &str) -> Vec<String> {
+    let error = read(source).expect_err("errors");
+    let diagnostics = error.0.diagnostics().iter();
+    diagnostics
+        .map(|diagnostic| diagnostic.message.clone())
+        .collect()
+}
+
+#[test]
+fn a_job_of_three_lines_has_the_defaults_of_the_contract() {
+    let job = job("");
+    assert_eq!(job.name.as_str(), "x");
+    assert_eq!(job.command.program, Program::Command(vec!["x".into()]));
+    assert_eq!(job.schedule.zone().iana_name(), Some("UTC"));
+    assert!(job.enabled);
+    assert_eq!(job.timeout, None);
+    assert_eq!(job.kill_grace, Duration::from_secs(5));
+    assert_eq!(job.lease_ttl, Duration::from_secs(15));
+    assert_eq!(job.starting_deadline, Duration::from_secs(60));
+    assert_eq!(job.on_crash, OnCrash::Rerun);
+    assert_eq!(job.max_attempts, 10);
+    assert_eq!(job.retention.limit, 1000);
+    assert_eq!(job.retention.age, Duration::from_secs(30 * 86_400));
+    assert_eq!(job.command.success_codes, [0]);
+    assert_eq!(job.command.output_limit, 8192);
+    assert!(job.command.env.is_empty());
+    assert_eq!(job.command.working_dir, None);
+    assert_eq!(job.description, None);
+}
+
+#[test]
+fn every_key_that_is_written_takes_effect() {
+    let job = job(r#"
+        timezone = "Asia/Shanghai"
+        enabled = false
+        description = "text"
+        env = { A = "${PASSWORD}", B = "$${b}" }
+        working_dir = "/srv"
+        success_codes = [3, 0, 3]
+        output_limit = "1MiB"
+        timeout = "1h30m"
+        kill_grace = "0s"
+        lease_ttl = "1s"
+        starting_deadline = "1s"
+        on_crash = "skip"
+        max_attempts = 1
+        history_limit = 7
+        history_age = "1d"
+    "#);
+    assert_eq!(job.schedule.zone().iana_name(), Some("Asia/Shanghai"));
+    assert!(!job.enabled);
+    assert_eq!(job.description.as_deref(), Some("text"));
+    assert_eq!(job.command.env["A"], PASSWORD);
+    assert_eq!(job.command.env["B"], "${b}");
+    assert_eq!(job.command.working_dir, Some("/srv".into()));
+    assert_eq!(job.command.success_codes, [0, 3]);
+    assert_eq!(job.command.output_limit, 1024 * 1024);
+    assert_eq!(job.timeout, Some(Duration::from_secs(5400)));
+    assert_eq!(job.kill_grace, Duration::ZERO);
+    assert_eq!(job.lease_ttl, Duration::from_secs(1));
+    assert_eq!(job.starting_deadline, Duration::from_secs(1));
+    assert_eq!(job.on_crash, OnCrash::Skip);
+    assert_eq!(job.max_attempts, 1);
+    assert_eq!(job.retention.limit, 7);
+    assert_eq!(job.retention.age, Duration::from_secs(86_400));
+}
+
+#[test]
+fn the_scheduler_table_is_read_and_is_the_default_of_its_jobs() {
+    let config = read(
+        r#"
+        [scheduler]
+        namespace = "${NAMESPACE}"
+        store = "redis://:${PASSWORD}@h"
+        lease_ttl = "20s"
+        shutdown_grace = "1m"
+        replica = "web-1"
+        history_limit = 5
+        listen = "off"
+        [jobs.x]
+        schedule = "@daily"
+        shell = "x"
+        "#,
+    )
+    .unwrap_or_else(|error| panic!("{error}"));
+    let scheduler = &config.scheduler;
+    assert_eq!(scheduler.namespace, "shop");
+    assert_eq!(scheduler.store.as_deref(), Some("redis://:hunter2@h"));
+    assert_eq!(scheduler.shutdown_grace, Duration::from_secs(60));
+    assert_eq!(scheduler.replica.as_deref(), Some("web-1"));
+    assert_eq!(config.jobs[0].lease_ttl, Duration::from_secs(20));
+    assert_eq!(config.jobs[0].retention.limit, 5);
+    assert!(config.warnings.is_empty());
+}
+
+#[test]
+fn a_job_overrides_the_defaults_key_by_key_and_env_variable_by_variable() {
+    let config = read(
+        r#"
+        [defaults]
+        schedule = "@hourly"
+        shell = "default"
+        timezone = "Asia/Shanghai"
+        env = { A = "default", B = "default" }
+        [jobs.z]
+        [jobs.a]
+        command = ["own"]
+        timezone = "UTC"
+        env = { B = "own" }
+        "#,
+    )
+    .unwrap_or_else(|error| panic!("{error}"));
+    let [z, a] = &config.jobs[..] else {
+        panic!("two jobs, in the order of the file");
+    };
+    assert_eq!(z.command.program, Program::Shell("default".into()));
+    assert_eq!(z.schedule.zone().iana_name(), Some("Asia/Shanghai"));
+    assert_eq!(a.command.program, Program::Command(vec!["own".into()]));
+    assert_eq!(a.schedule.zone().iana_name(), Some("UTC"));
+    assert_eq!(a.command.env["A"], "default");
+    assert_eq!(a.command.env["B"], "own");
+}
+
+/// Every key of the contract with a value that asks for something.
+const JOB_LINES: &[(&str, bool)] = &[
+    ("schedule = \"@hourly\"", true),
+    ("timezone = \"UTC\"", true),
+    ("random_delay = \"5s\"", false),
+    ("dst_gap = \"skip\"", true),
+    ("dst_fold = \"both\"", true),
+    ("except = [\"holidays\"]", false),
+    ("only = [\"workdays\"]", false),
+    ("after = [\"other\"]", false),
+    ("enabled = true", true),
+    ("command = [\"x\"]", true),
+    ("shell = \"x\"", true),
+    ("http = { url = \"http://h\" }", false),
+    ("env = { A = \"1\" }", true),
+    ("working_dir = \"/\"", true),
+    ("user = \"nobody\"", false),
+    ("group = \"nobody\"", false),
+    ("umask = \"022\"", false),
+    ("success_codes = [0]", true),
+    ("output_limit = \"64KiB\"", true),
+    ("description = \"x\"", true),
+    ("timeout = \"5s\"", true),
+    ("kill_grace = \"5s\"", true),
+    ("lease_ttl = \"5s\"", true),
+    ("warn_after = \"5s\"", false),
+    ("catch_up = \"latest\"", true),
+    ("catch_up = \"all\"", false),
+    ("catch_up = \"none\"", false),
+    ("catch_up_limit = 5", false),
+    ("starting_deadline = \"5s\"", true),
+    ("concurrency_policy = \"forbid\"", true),
+    ("concurrency_policy = \"queue\"", false),
+    ("concurrency_policy = \"replace\"", false),
+    ("queue_limit = 5", false),
+    ("retry = { max = 0, backoff = \"1s\" }", true),
+    ("retry = { max = 3 }", false),
+    ("on_crash = \"rerun\"", true),
+    ("max_attempts = 5", true),
+    ("shards = 1", true),
+    ("shards = 2", false),
+    ("run_on = [\"gpu\"]", false),
+    ("history_limit = 5", true),
+    ("history_age = \"5d\"", true),
+    ("notify = \"x\"", false),
+];
+
+const SCHEDULER_LINES: &[(&str, bool)] = &[
+    ("namespace = \"x\"", true),
+    ("store = \"memory:\"", true),
+    ("store = \"sqlite:x.db\"", true),
+    ("store = \"redis://h\"", true),
+    ("store = \"rediss://h\"", false),
+    ("store = \"redis+sentinel://h:1/m/0\"", false),
+    ("store = \"redis+cluster://h:1\"", false),
+    ("store = \"redis+quorum://h:1,i:1,j:1\"", false),
+    ("store = \"postgres://h\"", false),
+    ("store = \"mysql://h\"", false),
+    ("store = \"etcd://h\"", false),
+    ("store = \"zookeeper://h\"", false),
+    ("lease_ttl = \"5s\"", true),
+    ("shutdown_grace = \"5s\"", true),
+    ("listen = \"off\"", true),
+    ("listen = \"127.0.0.1:7373\"", false),
+    ("replica = \"x\"", true),
+    ("tags = { zone = \"a\" }", false),
+    ("max_running = 5", false),
+    ("include = [\"jobs.d/*.toml\"]", false),
+    ("watch = true", false),
+    ("revision = 5", false),
+    ("min_replicas_ack = 1", false),
+    ("history_limit = 5", true),
+    ("tls_ca = \"/ca.pem\"", false),
+    ("tls_anything = true", false),
+];
+
+/// A line is either taken without a word or refused as "not supported yet", with what to do.
+fn assert_supported(source: &str, supported: bool) {
+    match read(source) {
+        Ok(config) => {
+            assert!(supported, "{source}");
+            assert!(config.warnings.is_empty(), "{}", config.warnings);
+        }
+        Err(error) => {
+            assert!(!supported, "{error}");
+            let [diagnostic] = error.0.diagnostics() else {
+                panic!("one error, not {error}");
+            };
+            let message = &diagnostic.message;
+            assert!(message.contains("not supported yet"), "{error}");
+            assert!(diagnostic.hint.is_some(), "{error}");
+        }
+    }
+}
+
+#[test]
+fn every_key_of_a_job_is_taken_or_refused_as_not_supported_yet() {
+    for (line, supported) in JOB_LINES {
+        let schedule = if line.starts_with("schedule") {
+            ""
+        } else {
+            "schedule = \"@daily\"\n"
+        };
+        let command = if ["command", "shell", "http"]
+            .iter()
+            .any(|key| line.starts_with(key))
+        {
+            ""
+        } else {
+            "command = [\"x\"]\n"
+        };
+        assert_supported(&format!("[jobs.x]\n{schedule}{command}{line}"), *supported);
+    }
+}
+
+#[test]
+fn every_key_of_the_scheduler_is_taken_or_refused_as_not_supported_yet() {
+    for (line, supported) in SCHEDULER_LINES {
+        let source =
+            format!("[scheduler]\n{line}\n[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n");
+        assert_supported(&source, *supported);
+    }
+    let calendars = "[calendars.x]\ndates = []\n[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n";
+    assert_supported(calendars, false);
+}
+
+#[test]
+fn the_lines_above_name_every_key_there_is() {
+    let names = |lines: &[(&'static str, bool)]| -> Vec<_> {
+        let names = lines.iter().filter_map(|(line, _)| line.split_once(" = "));
+        names.map(|(name, _)| name).collect()
+    };
+    for (lines, keys) in [
+        (names(JOB_LINES), keys::JOB_KEYS),
+        (names(SCHEDULER_LINES), keys::SCHEDULER_KEYS),
+    ] {
+        for key in keys.iter().filter(|key| !key.name.starts_with("tls_")) {
+            assert!(lines.contains(&key.name), "{}", key.name);
+        }
+        for name in lines.iter().filter(|name| !name.starts_with("tls_")) {
+            assert!(keys::find(keys, name).is_some(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once_and_in_the_order_of_the_file() {
+    let told = messages(
+        r#"
+        [scheduler]
+        namespace = "a b"
+        [defaults]
+        timeout = "5"
+        [jobs.a]
+        schedule = "61 * * * *"
+        [jobs.b]
+        shell = "x"
+        [jobs.c]
+        schedule = "@daily"
+        command = ["x", 5]
+        "#,
+    );
+    let beginnings = [
+        "`a b` is no namespace",
+        "`5` has no unit",
+        "the job `a` runs nothing",
+        "`61` is not a minute",
+        "the job `b` has no schedule",
+        "`command` takes a list of strings; here is an integer",
+    ];
+    assert_eq!(told.len(), beginnings.len(), "{told:#?}");
+    for (message, beginning) in told.iter().zip(beginnings) {
+        assert!(message.starts_with(beginning), "{message}");
+    }
+}
+
+#[test]
+fn a_misspelt_key_is_not_told_as_missing_too() {
+    let told = messages("[jobs.x]\nshedule = \"@daily\"\nshel = \"x\"\n");
+    assert_eq!(told, ["unknown key `shedule`", "unknown key `shel`"]);
+}
+
+#[test]
+fn a_schedule_that_is_over_stops_an_edit_but_not_a_start() {
+    let source = "[jobs.x]\nschedule = \"@at 2026-11-21T07:59:59Z\"\nshell = \"x\"\n";
+    let config = read(source).unwrap_or_else(|error| panic!("{error}"));
+    let warning = "this schedule never fires again: its last occurrence was 2026-11-21T07:59:59Z";
+    assert_eq!(config.warnings.diagnostics()[0].message, warning);
+    assert_eq!(config.jobs.len(), 1);
+    let error = read_as(source, Strictness::Edit).expect_err("it is over");
+    assert_eq!(error.0.diagnostics()[0].severity, Severity::Error);
+
+    let disabled = format!("{source}enabled = false\n");
+    let config = read_as(&disabled, Strictness::Edit).unwrap_or_else(|error| panic!("{error}"));
+    assert!(config.warnings.is_empty());
+    let manual = "[jobs.x]\nschedule = \"@manual\"\nshell = \"x\"\n";
+    assert!(read_as(manual, Strictness::Edit).is_ok());
+}
+
+#[test]
+fn nothing_that_is_shown_has_a_secret_in_it() {
+    let secret = "s3cr3t";
+    let sources = [
+        "[scheduler]\nstore = \"redis://u:s3cr3t@h:port\"",
+        "[scheduler]\nstore = \"rdis://u:s3cr3t@h\"",
+        "[scheduler]\nstore = \"postgres://h/db?password=s3cr3t\"",
+        "[scheduler]\nstore = \"redis://u:s3cr3t@h",
+        "[jobs.x]\nenv = { A = \"s3cr3t\", B = 5 }",
+        "[jobs.x]\nenv = { A = \"${NONE:-s3cr3t}${NONE}s3cr3t\" }",
+        "[jobs.x]\nenv = { A = \"s3cr3t",
+        "[jobs.x.env]\nA = \"s3cr3t",
+        "[jobs.x]\nenv.A = 's3cr3t",
+        "[jobs.x]\nenv = { A = \"\"\"\ns3cr3t\"\"\", \"B=\" = \"s3cr3t\" }",
+        "[jobs.x]\ncommand = \"curl http://u:s3cr3t@h\"",
+    ];
+    for source in sources {
+        let error = read(source).expect_err(source);
+        for shown in [
+            error.to_string(),
+            format!("{error:?}"),
+            format!("{:?}", error.0),
+        ] {
+            assert!(!shown.contains(secret), "{source}\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn what_is_filled_in_is_never_shown() {
+    let source = "[scheduler]\nnamespace = \"${PASSWORD} \"\nlease_ttl = \"${PASSWORD}\"\nstore = \"${PASSWORD}\"\nreplica = \"${PASSWORD}:\"";
+    let error = read(source).expect_err("none of them is right");
+    assert_eq!(error.0.diagnostics().len(), 5, "{error}");
+    assert!(!error.to_string().contains(PASSWORD), "{error}");
+
+    let source = "[scheduler]\nstore = \"redis://:${PASSWORD}@h\"\n[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\nenv = { A = \"${PASSWORD}\" }\n";
+    let config = read(source).unwrap_or_else(|error| panic!("{error}"));
+    assert!(!format!("{config:?}").contains(PASSWORD));
+}
+
+#[test]
+fn a_command_is_never_filled_in() {
+    let config = read("[jobs.x]\nschedule = \"@daily\"\nshell = \"echo ${PASSWORD}\"\n")
+        .unwrap_or_else(|error| panic!("{error}"));
+    let script = "echo ${PASSWORD}".to_owned();
+    assert_eq!(config.jobs[0].command.program, Program::Shell(script));
+    assert!(config.warnings.is_empty());
+}
+
+#[test]
+fn a_slip_in_thousands_of_jobs_is_shown_a_hundred_times() {
+    let jobs = (0..2000).map(|n| format!("[jobs.j{n}]\nschedule = \"@daily\"\n"));
+    let error = read(&jobs.collect::<String>()).expect_err("nothing to run");
+    assert_eq!(error.0.diagnostics().len(), 2000);
+    let shown = error.to_string();
+    assert_eq!(shown.matches("runs nothing").count(), 100);
+    assert!(shown.ends_with("and 1900 more\n"));
+}

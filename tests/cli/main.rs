@@ -1,0 +1,6 @@
+//! The command as users meet it: the real binary, its output and its exit codes.
+
+mod bad_input;
+mod commands;
+mod faults;
+mod soloist;
