@@ -19,6 +19,7 @@ const START_ATTEMPTS: u32 = 3;
 pub struct PostgresServer {
     supervisor: Child,
     programs: PathBuf,
+    directory: PathBuf,
     port: u16,
 }
 
@@ -63,6 +64,12 @@ impl PostgresServer {
         self.port
     }
 
+    /// Where its files are, its log among them, for as long as it lives.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Creates an empty database and returns its URL.
     ///
     /// # Panics
@@ -97,11 +104,11 @@ impl PostgresServer {
         let stdout = supervisor.stdout.take().expect("stdout is a pipe");
         let mut printed = String::new();
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            if line.starts_with("ready ") {
-                let programs = programs.to_path_buf();
+            if let Some(directory) = line.strip_prefix("ready ") {
                 return Ok(Self {
                     supervisor,
-                    programs,
+                    programs: programs.to_path_buf(),
+                    directory: directory.into(),
                     port,
                 });
             }
@@ -208,6 +215,10 @@ fn version_in(dir: &Path) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{ErrorKind, Read as _};
+    use std::net::TcpStream;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -221,15 +232,67 @@ mod tests {
     #[test]
     fn a_dropped_server_is_gone() {
         let server = PostgresServer::start();
-        let address = ("127.0.0.1", server.port());
-        assert!(std::net::TcpStream::connect(address).is_ok());
+        let connection = connect(server.port());
+        let directory = server.directory().to_path_buf();
+        assert!(directory.exists());
         drop(server);
-        assert!(std::net::TcpStream::connect(address).is_err());
+        assert_closed(connection);
+        assert!(!directory.exists());
+    }
+
+    #[test]
+    fn a_killed_test_takes_its_server_along() {
+        let mut killed = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "postgres::tests::serve", "--ignored"])
+            .arg("--nocapture")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program starts");
+        let stdout = killed.stdout.take().expect("a pipe");
+        let port = BufReader::new(stdout)
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| line.strip_prefix("serving on ")?.parse().ok())
+            .expect("a port");
+        let connection = connect(port);
+
+        killed.kill().expect("SIGKILL");
+        killed.wait().expect("killed");
+
+        assert_closed(connection);
+    }
+
+    #[test]
+    #[ignore = "the child of a_killed_test_takes_its_server_along"]
+    fn serve() {
+        let server = PostgresServer::start();
+        println!("\nserving on {}", server.port());
+        // Ends with the parent too, should that die before it kills.
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        drop(server);
     }
 
     #[test]
     fn fresh_databases_are_distinct() {
         let server = PostgresServer::shared();
         assert_ne!(server.fresh_database(), server.fresh_database());
+    }
+
+    fn connect(port: u16) -> TcpStream {
+        let connection = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+        let limit = Some(Duration::from_secs(30)); // half of the server's own for a silent client
+        connection.set_read_timeout(limit).expect("a limit");
+        connection
+    }
+
+    /// The server's end of a connection closes with the server.
+    fn assert_closed(mut connection: TcpStream) {
+        let read = connection.read(&mut [0]);
+        let closed = match &read {
+            Ok(length) => *length == 0,
+            Err(error) => error.kind() == ErrorKind::ConnectionReset,
+        };
+        assert!(closed, "the server lives: {read:?}");
     }
 }

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # One PostgreSQL server that lives as long as this script's standard input stays open.
 #
 #   $1      directory of the PostgreSQL programs

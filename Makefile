@@ -1,0 +1,66 @@
+# make run     the scheduler with jobs.toml, on an embedded store and a shop in ./var
+# make audit   is the shop of `make run` sound?
+# make demo    a replica dies in the middle of a job, and what becomes of it
+# make check   formatting, lints, tests, documentation: what must pass before a commit
+# make test    the same, after installing the servers that the tests start; CI runs this
+# make bench   benchmarks
+#
+# The shop may be elsewhere: make run SHOP=postgres://USER@HOST/DATABASE
+
+CARGO ?= cargo
+BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
+# Not DATABASE_URL of the caller's environment: that may well be of another project.
+SHOP ?= $(CURDIR)/var/shop.db
+
+.PHONY: run audit demo build check test fmt clippy shellcheck tests doc bench
+
+# Jobs find their programs on PATH and the shop by DATABASE_URL.
+run audit demo: export PATH := $(BIN):$(PATH)
+run audit: export DATABASE_URL := $(SHOP)
+run: export STATE_DIRECTORY := $(CURDIR)/var
+
+# The shop has some old orders to begin with, so that the first minute has something to close.
+run: build
+	@mkdir -p var
+	@$(BIN)/close-expired-orders new-orders --count 9 --placed-ago 1h
+	@echo "Expired orders are closed at the start of each minute. Ctrl-C stops."
+	@exec $(BIN)/soloist --config jobs.toml run
+
+audit: build
+	@mkdir -p var
+	@$(BIN)/close-expired-orders audit
+
+demo: build
+	@scripts/demo
+
+build:
+	$(CARGO) build -p soloist -p close-expired-orders
+
+test:
+	scripts/install-test-tools
+	$(MAKE) check
+
+check: fmt clippy shellcheck tests doc
+
+fmt:
+	$(CARGO) fmt --all --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+# Only where shellcheck is installed: the scripts are few, and no reason to demand it.
+shellcheck:
+	@if command -v shellcheck >/dev/null; then \
+	    shellcheck .ci/run scripts/* tests/support/src/*.sh; \
+	else \
+	    echo "shellcheck is not installed: the scripts were not looked at"; \
+	fi
+
+tests:
+	$(CARGO) test --workspace
+
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+bench:
+	$(CARGO) run --release -p soloist-bench
