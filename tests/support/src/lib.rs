@@ -4,4 +4,6 @@
 //! A server program that is not installed fails the test, and the message says what installs it:
 //! a test that skips itself proves nothing.
 
+pub mod clock_shim;
 pub mod postgres;
+pub mod redis;
