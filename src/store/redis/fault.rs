@@ -1,0 +1,128 @@
+//! What went wrong on the wire, told by its code: what the caller hears, and whether the
+//! connection can still be used.
+//!
+//! Must never: go by the free text of a message.
+
+use redis::{ErrorKind, RedisError};
+
+use super::keys::CURRENT_LAYOUT;
+use crate::store::StoreError;
+
+/// An error of the store, and what it means for the connection.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) error: StoreError,
+    /// The connection is of no use any more, or leads to the wrong server.
+    pub(super) disconnect: bool,
+}
+
+impl Fault {
+    pub(super) fn unreachable(place: &str, cause: impl Into<String>) -> Self {
+        let (place, cause) = (place.to_owned(), cause.into());
+        Self {
+            error: StoreError::Unreachable { place, cause },
+            disconnect: true,
+        }
+    }
+
+    pub(super) fn refused(place: &str, cause: impl Into<String>, cure: impl Into<String>) -> Self {
+        let (place, cause, cure) = (place.to_owned(), cause.into(), cure.into());
+        Self {
+            error: StoreError::Refused { place, cause, cure },
+            disconnect: false,
+        }
+    }
+
+    pub(super) fn unreadable(place: &str, cause: impl Into<String>) -> Self {
+        let (place, cause) = (place.to_owned(), cause.into());
+        Self {
+            error: StoreError::Unreadable { place, cause },
+            disconnect: false,
+        }
+    }
+
+    /// The ledger is in a layout that this version doesn't know.
+    pub(super) fn newer_layout(place: &str, layout: &str) -> Self {
+        let cause = format!("its ledger has layout {layout}, and not {CURRENT_LAYOUT}");
+        let cure = "a newer soloist wrote it: upgrade this one, or choose another namespace";
+        Self::refused(place, cause, cure)
+    }
+
+    fn disconnecting(self, disconnect: bool) -> Self {
+        Self { disconnect, ..self }
+    }
+
+    /// What an error in answer to a command means.
+    pub(super) fn of(place: &str, error: &RedisError) -> Self {
+        if error.kind() == ErrorKind::AuthenticationFailed {
+            return Self::credentials(place, error);
+        }
+        match error.code() {
+            Some("WRONGPASS" | "NOAUTH") => Self::credentials(place, error),
+            Some("NOPERM") => Self::refused(place, error.to_string(), PERMISSION),
+            Some("WRONGTYPE") => Self::refused(
+                place,
+                error.to_string(),
+                "something else uses soloist's keys: choose another namespace, or delete them",
+            ),
+            Some("SOLOISTLAYOUT") => Self::newer_layout(place, "another one"),
+            Some("SOLOISTCLOCK") => {
+                Self::refused(place, said(error), "set the server's clock right")
+            }
+            Some("SOLOISTRECORD") => Self::unreadable(place, said(error)),
+            Some(code) => Self::of_code(place, code, error),
+            None => Self::unreachable(place, error.to_string()),
+        }
+    }
+
+    fn of_code(place: &str, code: &str, error: &RedisError) -> Self {
+        let cause = match code {
+            "READONLY" => "it is a read-only replica".to_owned(),
+            "LOADING" => "it is still loading its data".to_owned(),
+            "MASTERDOWN" => "it is a replica without its master".to_owned(),
+            "OOM" => {
+                let cure = "raise maxmemory, or delete what fills it";
+                return Self::refused(place, "it is out of memory (maxmemory)", cure);
+            }
+            "MISCONF" => {
+                let cure = "mend its disk, as its log says";
+                return Self::refused(place, "it can't save to disk and takes no writes", cure);
+            }
+            "NOREPLICAS" => "it has too few replicas to take writes".to_owned(),
+            "BUSY" => "it is busy with somebody's script".to_owned(),
+            "CLUSTERDOWN" => "its cluster is down".to_owned(),
+            // How servers before 7.2 say that a script may not do what the user may not.
+            "ERR" => return Self::refused(place, error.to_string(), PERMISSION),
+            _ => error.to_string(),
+        };
+        // Behind these, another connection may find a server that does better.
+        let elsewhere = ["READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN"];
+        Self::unreachable(place, cause).disconnecting(elsewhere.contains(&code))
+    }
+
+    /// What an error while connecting means. A plain `ERR` then is of no command of ours: too
+    /// many clients, most often.
+    pub(super) fn of_connecting(place: &str, error: &RedisError) -> Self {
+        match error.code() {
+            Some("ERR") => Self::unreachable(place, error.to_string()),
+            _ => Self::of(place, error).disconnecting(true),
+        }
+    }
+
+    fn credentials(place: &str, error: &RedisError) -> Self {
+        // The message may name the user, which is no secret; it never holds the password.
+        let cure = "set the user and password in the store's URL: redis://USER:PASSWORD@HOST:PORT";
+        Self::refused(place, error.to_string(), cure).disconnecting(true)
+    }
+}
+
+/// What a script said, without the place in the script that Redis adds.
+fn said(error: &RedisError) -> String {
+    let detail = error.detail().unwrap_or_default();
+    let words = detail.split(" script: ").next().unwrap_or_default();
+    words.to_owned()
+}
+
+/// What a user of the store has to be allowed.
+const PERMISSION: &str = "let the user do all that soloist does, for instance with ACL SETUSER \
+    USER ~soloist:* &soloist:* +@read +@write +@connection +@pubsub +eval +evalsha +script|load +info +time";

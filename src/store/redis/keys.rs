@@ -1,0 +1,78 @@
+//! The names of everything that is kept in Redis: the only place that spells them.
+//!
+//! All keys of a namespace carry the same hash tag, so they lie in one slot and a script may
+//! touch several of them.
+
+use crate::scheduler::job::JobName;
+
+/// The fields of the jobs hash that belong to no job. A job's name can't hold a `#`.
+pub(super) const GROUP_MARK: u8 = b'#';
+/// The group field that holds the end of the grace window.
+pub(super) const GRACE_UNTIL: &str = "#grace_until";
+/// The group field that says in which layout all this is.
+pub(super) const LAYOUT: &str = "#layout";
+/// The layout that this version writes; `lua/common.lua` has it too.
+pub(super) const CURRENT_LAYOUT: &str = "1";
+
+/// The keys of one namespace.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    /// Hash: a record for each job, and the fields of the group.
+    pub(super) jobs: String,
+    /// Sorted set: open records by deadline.
+    pub(super) leases: String,
+    /// Hash: what each replica last said of itself.
+    pub(super) replicas: String,
+    /// What the key of a job's history starts with.
+    pub(super) history_prefix: String,
+    /// What the key of a job's outputs starts with.
+    pub(super) output_prefix: String,
+    /// Channel: jobs that were handed over.
+    pub(super) events: String,
+}
+
+impl Keys {
+    pub(super) fn new(namespace: &str) -> Self {
+        let key = |part: &str| format!("soloist:{{{namespace}}}:{part}");
+        Self {
+            jobs: key("jobs"),
+            leases: key("leases"),
+            replicas: key("replicas"),
+            history_prefix: key("history:"),
+            output_prefix: key("output:"),
+            events: key("events"),
+        }
+    }
+
+    /// Stream: ended attempts of a job.
+    pub(super) fn history(&self, job: &JobName) -> String {
+        format!("{}{job}", self.history_prefix)
+    }
+
+    /// Stream: what attempts of a job printed.
+    pub(super) fn output(&self, job: &JobName) -> String {
+        format!("{}{job}", self.output_prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_keys_of_a_namespace_have_its_hash_tag() {
+        let keys = Keys::new("shop");
+        let job = JobName::new("close-expired-orders").unwrap();
+        let (history, output) = (keys.history(&job), keys.output(&job));
+        let all = [
+            &keys.jobs,
+            &keys.leases,
+            &keys.replicas,
+            &keys.events,
+            &history,
+            &output,
+        ];
+        assert!(all.iter().all(|key| key.starts_with("soloist:{shop}:")));
+        assert_eq!(history, "soloist:{shop}:history:close-expired-orders");
+    }
+}

@@ -1,0 +1,209 @@
+//! What people read: the state of everything, ended attempts, and what they printed.
+//!
+//! Must never: write, or use the connection that renewals use: an answer here may be large.
+
+use std::time::Duration;
+
+use redis::{Pipeline, Value};
+use tokio::time::Instant;
+
+use super::fault::Fault;
+use super::keys::{GRACE_UNTIL, GROUP_MARK, Keys};
+use super::link::Link;
+use super::record::{self, parse_line, parse_record, parse_replica};
+use super::reply::{bytes, items, text};
+use super::request;
+use crate::scheduler::job::JobName;
+use crate::scheduler::lease::{Answered, Output, RunId};
+use crate::scheduler::time::Timestamp;
+use crate::store::history::decode_output;
+use crate::store::{AttemptRecord, JobState, Snapshot, StoreError};
+
+/// Of how many jobs the history is asked for in one go, so that no answer keeps the server, or
+/// the line to it, for long.
+const JOBS_AT_ONCE: usize = 128;
+
+/// A failure that took longer is no dead connection but a server in trouble.
+const SOON: Duration = Duration::from_secs(1);
+
+/// The reading side of a store.
+pub(super) struct Reader {
+    link: Link,
+    keys: Keys,
+    place: String,
+}
+
+impl Reader {
+    pub(super) fn new(link: Link, keys: Keys, place: String) -> Self {
+        Self { link, keys, place }
+    }
+
+    /// See [`crate::store::Store::snapshot`].
+    pub(super) async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError> {
+        // Not a transaction: a server out of memory refuses those even where they only read.
+        // The time comes last, so that nothing that is shown is ahead of it.
+        let mut commands = redis::pipe();
+        commands.cmd("HGETALL").arg(&self.keys.jobs);
+        commands.cmd("HGETALL").arg(&self.keys.replicas);
+        commands.cmd("TIME");
+        let answers = self.read(commands).await?;
+        parse_snapshot(&answers).ok_or_else(|| self.unreadable("a record in another form"))
+    }
+
+    /// See [`crate::store::Store::history`].
+    pub(super) async fn history(
+        &self,
+        job: Option<&JobName>,
+        limit: usize,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        let jobs = match job {
+            Some(job) => vec![job.clone()],
+            None => self.jobs_that_ended_last(limit).await?,
+        };
+        let mut lines = Vec::new();
+        for jobs in jobs.chunks(JOBS_AT_ONCE) {
+            lines.extend(self.newest_lines(jobs, limit).await?);
+            lines.sort_by_key(|line| std::cmp::Reverse(line.ended_at));
+            lines.truncate(limit);
+        }
+        Ok(lines)
+    }
+
+    /// The jobs of which the newest `limit` lines of all can be, by name: a job whose newest
+    /// line isn't among the newest lines of the jobs has no line among the newest of all.
+    async fn jobs_that_ended_last(&self, limit: usize) -> Result<Vec<JobName>, StoreError> {
+        let mut newest = Vec::new();
+        for jobs in self.jobs().await?.chunks(JOBS_AT_ONCE) {
+            newest.extend(self.newest_lines(jobs, 1).await?);
+        }
+        newest.sort_by_key(|line| std::cmp::Reverse(line.ended_at));
+        newest.truncate(limit);
+        let mut jobs: Vec<JobName> = newest.into_iter().map(|line| line.job).collect();
+        jobs.sort();
+        Ok(jobs)
+    }
+
+    async fn jobs(&self) -> Result<Vec<JobName>, StoreError> {
+        let mut commands = redis::pipe();
+        commands.cmd("HKEYS").arg(&self.keys.jobs);
+        let answers = self.read(commands).await?;
+        let fields = answers.first().and_then(items).unwrap_or_default();
+        let mut jobs: Vec<JobName> = fields
+            .iter()
+            .filter_map(|field| JobName::new(text(field)?).ok())
+            .collect();
+        jobs.sort();
+        Ok(jobs)
+    }
+
+    /// The newest lines of each of some jobs.
+    async fn newest_lines(
+        &self,
+        jobs: &[JobName],
+        limit: usize,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        let mut commands = redis::pipe();
+        for job in jobs {
+            let history = self.keys.history(job);
+            let command = commands.cmd("XREVRANGE").arg(history).arg("+").arg("-");
+            command.arg("COUNT").arg(limit);
+        }
+        let answers = self.read(commands).await?;
+        let mut lines = Vec::new();
+        for (job, entries) in jobs.iter().zip(&answers) {
+            for entry in items(entries).unwrap_or_default() {
+                let line = parse_line(job, entry);
+                lines.push(line.ok_or_else(|| self.unreadable("a line in another form"))?);
+            }
+        }
+        Ok(lines)
+    }
+
+    /// See [`crate::store::Store::output`].
+    pub(super) async fn output(
+        &self,
+        job: &JobName,
+        run_id: RunId,
+    ) -> Result<Option<Output>, StoreError> {
+        let ask = || self.link.run(request::output(&self.keys, job, run_id));
+        let reply = twice(ask).await?;
+        if reply == Value::Nil {
+            return Ok(None);
+        }
+        let output = bytes(&reply).and_then(decode_output);
+        let output = output.ok_or_else(|| self.unreadable("an output in another form"))?;
+        Ok(Some(output))
+    }
+
+    async fn read(&self, commands: Pipeline) -> Result<Vec<Value>, StoreError> {
+        twice(|| self.link.send(commands.clone())).await
+    }
+
+    fn unreadable(&self, cause: &str) -> StoreError {
+        Fault::unreadable(&self.place, cause).error
+    }
+}
+
+/// Asks again after a failure that came soon: a connection that lay idle may have died
+/// unnoticed, and what only reads may be sent twice.
+async fn twice<T, F>(ask: impl Fn() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let asked = Instant::now();
+    match ask().await {
+        Err(StoreError::Unreachable { .. }) if asked.elapsed() < SOON => ask().await,
+        result => result,
+    }
+}
+
+fn parse_snapshot(answers: &[Value]) -> Option<Answered<Snapshot>> {
+    let [jobs, replicas, time] = answers else {
+        return None;
+    };
+    let now = server_time(time)?;
+    let jobs = pairs(jobs)?;
+    let mut snapshot = Snapshot::default();
+    for [name, line] in jobs {
+        let (name, line) = (bytes(name)?, text(line)?);
+        if name == GRACE_UNTIL.as_bytes() {
+            snapshot.grace = record::time(line)?.saturating_since(now);
+        } else if name.first() != Some(&GROUP_MARK) {
+            snapshot.jobs.push(job_state(name, line)?);
+        }
+    }
+    for [id, told] in pairs(replicas)? {
+        // Another version of the software may say other things of itself.
+        snapshot.replicas.extend(parse_replica(id, told));
+    }
+    snapshot.jobs.sort_by(|a, b| a.job.cmp(&b.job));
+    snapshot
+        .replicas
+        .sort_by(|a, b| (&a.replica.name, a.replica.id).cmp(&(&b.replica.name, b.replica.id)));
+    Some(Answered {
+        now,
+        answer: snapshot,
+    })
+}
+
+fn job_state(name: &[u8], line: &str) -> Option<JobState> {
+    let job = JobName::new(std::str::from_utf8(name).ok()?).ok()?;
+    Some(parse_record(line)?.to_state(&job))
+}
+
+/// What TIME answers: seconds, and microseconds of the second.
+fn server_time(time: &Value) -> Option<Timestamp> {
+    let [seconds, micros] = items(time)? else {
+        return None;
+    };
+    let seconds: i64 = text(seconds)?.parse().ok()?;
+    let micros: i64 = text(micros)?.parse().ok()?;
+    Some(Timestamp::from_millis(seconds * 1000 + micros / 1000))
+}
+
+fn pairs(value: &Value) -> Option<&[[Value; 2]]> {
+    match items(value)?.as_chunks() {
+        (pairs, []) => Some(pairs),
+        _ => None,
+    }
+}

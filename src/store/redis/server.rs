@@ -1,0 +1,134 @@
+//! What the server says of itself when a connection is made, and whether it will do.
+//!
+//! Must never: let a server pass on which a script could run unguarded: before Redis 7.0 there
+//! are no script flags, so a script would write half of what it decided and stop.
+
+use std::fmt;
+
+use redis::{Pipeline, Value};
+
+use super::fault::Fault;
+
+/// Redis 7.0: script flags, XADD with a partial id. Valkey began at 7.2 and gives that as its
+/// Redis version.
+const OLDEST_VERSION: Version = Version(7, 0);
+
+/// The policies that may delete keys that have no expiry, as all of ours.
+const EVICTING_POLICIES: &str = "allkeys-";
+
+/// The part of `INFO` that matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServerInfo {
+    /// Which process this is: drawn anew at each start.
+    pub(super) run_id: String,
+    pub(super) version: Version,
+    /// What it deletes when memory runs short, as `maxmemory-policy` has it.
+    pub(super) eviction: String,
+}
+
+/// A version of Redis, or the one that a server claims to be compatible with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Version(u32, u32);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+impl ServerInfo {
+    /// What a new connection asks. One section each: several in one command came with 7.0, and
+    /// an older server is to be told from its version, not from a syntax error.
+    pub(super) fn questions() -> Pipeline {
+        let mut commands = redis::pipe();
+        for section in ["server", "memory"] {
+            commands.cmd("INFO").arg(section);
+        }
+        commands
+    }
+
+    /// Reads the answers, and refuses a server that won't do.
+    pub(super) fn read(place: &str, answers: &[Value]) -> Result<Self, Fault> {
+        let text: String = answers.iter().map(text_of).collect();
+        let field = |name: &str| field(&text, name);
+        let version = field("redis_version").and_then(parse_version);
+        let (Some(run_id), Some(version)) = (field("run_id"), version) else {
+            let cause = "its INFO tells neither run_id nor redis_version";
+            return Err(Fault::refused(place, cause, NEEDED));
+        };
+        if version < OLDEST_VERSION {
+            return Err(Fault::refused(
+                place,
+                format!("it is Redis {version}"),
+                NEEDED,
+            ));
+        }
+        Ok(Self {
+            run_id: run_id.to_owned(),
+            version,
+            eviction: field("maxmemory_policy").unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// The server may delete what the ledger holds.
+    pub(super) fn evicts(&self) -> bool {
+        self.eviction.starts_with(EVICTING_POLICIES)
+    }
+}
+
+const NEEDED: &str = "soloist needs Redis 7.0, Valkey 7.2 or newer";
+
+fn text_of(answer: &Value) -> &str {
+    match answer {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => text,
+        _ => "",
+    }
+}
+
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value.trim())
+}
+
+fn parse_version(text: &str) -> Option<Version> {
+    let mut parts = text.split('.').map(|part| part.parse().ok());
+    Some(Version(parts.next()??, parts.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(info: &str) -> Result<ServerInfo, String> {
+        let answers = [Value::BulkString(info.as_bytes().to_vec())];
+        ServerInfo::read("redis://there", &answers).map_err(|fault| fault.error.to_string())
+    }
+
+    #[test]
+    fn a_server_that_is_too_old_is_told_what_is_needed() {
+        let error = read("redis_version:6.2.14\r\nrun_id:abc\r\n").unwrap_err();
+        assert_eq!(
+            error,
+            "the store at redis://there refuses: it is Redis 6.2; \
+             soloist needs Redis 7.0, Valkey 7.2 or newer"
+        );
+        assert!(read("garbage").is_err());
+    }
+
+    #[test]
+    fn valkey_passes_by_the_version_it_is_compatible_with() {
+        let info = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.0\r\n\
+            run_id:abc\r\nmaxmemory_policy:allkeys-lru\r\n";
+        let server = read(info).unwrap();
+        assert!(server.evicts());
+        assert_eq!(server.run_id, "abc");
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(read("redis_version:10.0.0\r\nrun_id:abc\r\n").is_ok());
+    }
+}

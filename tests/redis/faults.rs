@@ -1,0 +1,407 @@
+//! Servers that don't answer, answer late, or refuse.
+
+use std::time::{Duration, Instant};
+
+use soloist::scheduler::lease::{Claim, ClaimAnswer, Outcome, ReleaseAnswer, RenewalAnswer, Scope};
+use soloist::store::redis::RedisStore;
+use soloist::store::{Store, StoreError};
+use test_support::redis::{RedisServer, fresh_namespace};
+
+use crate::world::{
+    ask, caller, claim, fresh_store, info, just_due, now, persist, printed, release, renewal,
+    store_in, win,
+};
+
+/// No call takes longer, whatever the server does: the time to connect and that of a call.
+const LONGEST_CALL: Duration = Duration::from_secs(3);
+/// On a busy machine.
+const SLACK: Duration = Duration::from_secs(2);
+
+fn assert_unreachable<T: std::fmt::Debug>(result: Result<T, StoreError>, word: &str) {
+    match result {
+        Err(error @ StoreError::Unreachable { .. }) => {
+            assert!(error.to_string().contains(word), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn assert_refused<T: std::fmt::Debug>(result: Result<T, StoreError>, word: &str) {
+    match result {
+        Err(error @ StoreError::Refused { .. }) => {
+            assert!(error.to_string().contains(word), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_was_stuck_in_a_frozen_server_does_not_come_alive_later() {
+    let server = RedisServer::start();
+    let store = fresh_store(&server).await;
+    let mut bounded = caller("bounded");
+    bounded.send_by = Some(now(&store).await + Duration::from_millis(500));
+    let unbounded = caller("unbounded");
+    let due = just_due(&store).await;
+    let (late, control) = ([claim("late", due)], [claim("control", due)]);
+
+    server.freeze();
+    let (first, second) = tokio::join!(
+        store.claim(&bounded, &late),
+        store.claim(&unbounded, &control)
+    );
+    assert_unreachable(first, "no answer within");
+    assert_unreachable(second, "no answer within");
+    server.thaw();
+
+    // The one without a limit shows that both were carried out after all.
+    persist(|| async {
+        let jobs = store.snapshot().await?.answer.jobs;
+        let names: Vec<String> = jobs.iter().map(|state| state.job.to_string()).collect();
+        match names.as_slice() {
+            [] => Err(StoreError::Unreachable {
+                place: store.place(),
+                cause: "not yet carried out".to_owned(),
+            }),
+            names => {
+                assert_eq!(names, ["control"]);
+                Ok(())
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_frozen_server_holds_no_call_up_for_long_and_is_found_again() {
+    let server = RedisServer::start();
+    let store = fresh_store(&server).await;
+    let caller = caller("one");
+    server.freeze();
+    for _ in 0..3 {
+        let began = Instant::now();
+        let info = info();
+        let calls = (0..20).map(|_| store.observe(&caller, &info, Scope::Overdue));
+        let results = futures_util::future::join_all(calls).await;
+        assert!(results.iter().all(Result::is_err));
+        assert!(
+            began.elapsed() < LONGEST_CALL + SLACK,
+            "{:?}",
+            began.elapsed()
+        );
+    }
+    server.thaw();
+    persist(|| async { store.observe(&caller, &info(), Scope::Overdue).await }).await;
+}
+
+#[tokio::test]
+async fn a_stuck_connection_is_given_up_even_when_its_callers_gave_up_first() {
+    let server = RedisServer::start();
+    let store = fresh_store(&server).await;
+    let caller = caller("one");
+    server.freeze();
+    let info = info();
+    let hasty = store.observe(&caller, &info, Scope::Overdue);
+    let hasty = tokio::time::timeout(Duration::from_millis(50), hasty);
+    assert!(hasty.await.is_err());
+    // The next one meets a connection that is being made, and not the old one.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let next = store.observe(&caller, &info, Scope::Overdue).await;
+    assert_unreachable(next, "not connected within");
+    server.thaw();
+    persist(|| async { store.observe(&caller, &info, Scope::Overdue).await }).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_fails_calls_at_once_and_is_found_when_it_is_back() {
+    let mut server = RedisServer::start();
+    let store = fresh_store(&server).await;
+    let caller = caller("one");
+    server.kill();
+    let began = Instant::now();
+    for _ in 0..100 {
+        let result = store.observe(&caller, &info(), Scope::Overdue).await;
+        assert_unreachable(result, "can't be reached");
+    }
+    assert!(began.elapsed() < SLACK, "{:?}", began.elapsed());
+    server.restart();
+    let began = Instant::now();
+    persist(|| async { store.observe(&caller, &info(), Scope::Overdue).await }).await;
+    assert!(began.elapsed() < SLACK, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_without_being_shown() {
+    let server = RedisServer::start();
+    server.command(&[
+        "ACL",
+        "SETUSER",
+        "me",
+        "on",
+        ">right-one",
+        "~*",
+        "&*",
+        "+@all",
+    ]);
+    let url = |password: &str| format!("redis://me:{password}@127.0.0.1:{}", server.port());
+    let wrong = RedisStore::open(&url("wrong-one"), &fresh_namespace()).unwrap();
+    for _ in 0..2 {
+        let error = wrong.ready().await.unwrap_err();
+        let text = format!("{error} {error:?} {}", wrong.place());
+        assert!(!text.contains("wrong-one"), "{text}");
+        assert_refused(Err::<(), _>(error), "password");
+    }
+    let right = RedisStore::open(&url("right-one"), &fresh_namespace()).unwrap();
+    right.ready().await.unwrap();
+    assert!(!right.place().contains("right-one"));
+}
+
+#[tokio::test]
+async fn a_password_that_is_missing_is_asked_for() {
+    let server = RedisServer::start();
+    server.command(&["CONFIG", "SET", "requirepass", "secret"]);
+    let store = RedisStore::open(&server.url(), &fresh_namespace()).unwrap();
+    assert_refused(store.ready().await, "password");
+}
+
+#[tokio::test]
+async fn a_server_without_memory_refuses_claims_and_keeps_running_jobs_alive() {
+    let server = RedisServer::start();
+    let store = fresh_store(&server).await;
+    let caller = caller("one");
+    let running = claim("running", just_due(&store).await);
+    let grant = win(&store, &caller, &running).await;
+    server.command(&["CONFIG", "SET", "maxmemory", "1mb"]);
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+
+    let fresh = [claim("fresh", just_due(&store).await)];
+    assert_refused(store.claim(&caller, &fresh).await, "maxmemory");
+    let renewed = store.renew(&caller, &[renewal(&running, &grant)]).await;
+    assert!(matches!(
+        renewed.unwrap().answer[0],
+        RenewalAnswer::Renewed { .. }
+    ));
+    store.observe(&caller, &info(), Scope::All).await.unwrap();
+    let mut release = release(&running, &grant, Outcome::Succeeded);
+    release.output = printed(b"done");
+    let released = store.release(&caller, &[release]).await.unwrap();
+    assert_eq!(released.answer, [ReleaseAnswer::Released]);
+    assert_eq!(store.history(None, 10).await.unwrap().len(), 1);
+    let jobs = store.snapshot().await.unwrap().answer.jobs;
+    assert_eq!(jobs.len(), 1, "a refused claim leaves nothing behind");
+
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    win(&store, &caller, &fresh[0]).await;
+}
+
+#[tokio::test]
+async fn a_read_only_replica_grants_nothing_until_it_is_promoted() {
+    let (master, replica) = (RedisServer::start(), RedisServer::start());
+    let namespace = fresh_namespace();
+    let store = store_in(&replica, &namespace).await;
+    let port = master.port().to_string();
+    replica.command(&["REPLICAOF", "127.0.0.1", &port]);
+    while !replica
+        .command(&["INFO", "replication"])
+        .contains("master_link_status:up")
+    {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let caller = caller("one");
+    let claims = [claim("job", now(&store).await)];
+    for _ in 0..3 {
+        assert_unreachable(store.claim(&caller, &claims).await, "read-only replica");
+        assert_unreachable(store.ready().await, "read-only replica");
+    }
+    replica.command(&["REPLICAOF", "NO", "ONE"]);
+    persist(|| store.ready()).await;
+    // It holds what the other one held, which is nothing.
+    let answer = ask(&store, &caller, &claims[0]).await;
+    assert!(matches!(answer, ClaimAnswer::Grace { .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_replica_without_its_master_is_no_store() {
+    let server = RedisServer::start();
+    let store = fresh_store(&server).await;
+    server.command(&["CONFIG", "SET", "replica-serve-stale-data", "no"]);
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    let claims = [claim("job", soloist::scheduler::time::Timestamp::default())];
+    assert_unreachable(store.claim(&caller("one"), &claims).await, "replica");
+}
+
+#[tokio::test]
+async fn a_server_that_is_busy_with_somebodys_script_is_used_again_afterwards() {
+    let server = std::sync::Arc::new(RedisServer::start());
+    let store = fresh_store(&server).await;
+    let caller = caller("one");
+    server.command(&["CONFIG", "SET", "busy-reply-threshold", "10"]);
+    let endless = std::thread::spawn({
+        let server = server.clone();
+        move || server.command(&["EVAL", "while true do end", "0"])
+    });
+    while !server.command(&["PING"]).starts_with("BUSY") {
+        std::thread::yield_now();
+    }
+    let busy = store.observe(&caller, &info(), Scope::Overdue).await;
+    assert_unreachable(busy, "busy with somebody's script");
+    server.command(&["SCRIPT", "KILL"]);
+    assert!(endless.join().unwrap().contains("killed"));
+    persist(|| async { store.observe(&caller, &info(), Scope::Overdue).await }).await;
+}
+
+#[tokio::test]
+async fn whoever_may_not_publish_has_still_released() {
+    let server = RedisServer::start();
+    let namespace = fresh_namespace();
+    let _ = store_in(&server, &namespace).await;
+    server.command(&[
+        "ACL",
+        "SETUSER",
+        "quiet",
+        "on",
+        "nopass",
+        "~*",
+        "+@all",
+        "-publish",
+        "resetchannels",
+    ]);
+    let url = format!("redis://quiet:any@127.0.0.1:{}", server.port());
+    let store = RedisStore::open(&url, &namespace).unwrap();
+    store.ready().await.unwrap();
+    let caller = caller("one");
+    let claim = claim("job", just_due(&store).await);
+    let grant = win(&store, &caller, &claim).await;
+    let handed_over = release(&claim, &grant, Outcome::HandedOver);
+    let released = store.release(&caller, &[handed_over]).await.unwrap();
+    assert_eq!(released.answer, [ReleaseAnswer::Released]);
+    let seen = store
+        .observe(&caller, &info(), Scope::Overdue)
+        .await
+        .unwrap();
+    assert!(seen.answer.leases[0].handed_over);
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_write_is_found_when_the_store_is_opened() {
+    let server = RedisServer::start();
+    server.command(&[
+        "ACL", "SETUSER", "reader", "on", "nopass", "~*", "&*", "+@all", "-@write",
+    ]);
+    let url = format!("redis://reader:any@127.0.0.1:{}", server.port());
+    let store = RedisStore::open(&url, &fresh_namespace()).unwrap();
+    assert_refused(store.ready().await, "ACL SETUSER");
+}
+
+#[tokio::test]
+async fn the_permissions_that_an_error_names_are_enough() {
+    let server = RedisServer::start();
+    let denied = ["ACL", "SETUSER", "me", "on", "nopass"];
+    server.command(&denied);
+    let url = format!("redis://me:any@127.0.0.1:{}", server.port());
+    let store = RedisStore::open(&url, &fresh_namespace()).unwrap();
+    let error = store.ready().await.unwrap_err().to_string();
+    let (_, rules) = error.split_once("ACL SETUSER USER ").unwrap();
+    let mut allowed: Vec<&str> = denied.to_vec();
+    allowed.extend(rules.split(' '));
+    assert_eq!(server.command(&allowed), "OK");
+
+    let store = RedisStore::open(&url, &fresh_namespace()).unwrap();
+    store.ready().await.unwrap();
+    let impatient = soloist::store::Caller {
+        quarantine: Duration::ZERO,
+        ..caller("one")
+    };
+    store
+        .observe(&impatient, &info(), Scope::All)
+        .await
+        .unwrap();
+    let claim = claim("job", just_due(&store).await);
+    let grant = win(&store, &impatient, &claim).await;
+    store
+        .renew(&impatient, &[renewal(&claim, &grant)])
+        .await
+        .unwrap();
+    let mut release = release(&claim, &grant, Outcome::HandedOver);
+    release.output = printed(b"x");
+    store.release(&impatient, &[release]).await.unwrap();
+    assert_eq!(store.history(None, 10).await.unwrap().len(), 1);
+    let output = store
+        .output(&claim.occurrence.job, claim.run_id)
+        .await
+        .unwrap();
+    assert!(output.is_some());
+    store.depart(&impatient).await.unwrap();
+}
+
+#[tokio::test]
+async fn keys_of_somebody_else_are_left_alone() {
+    let server = RedisServer::shared();
+    let namespace = fresh_namespace();
+    let key = format!("soloist:{{{namespace}}}:jobs");
+    server.command(&["SET", &key, "theirs"]);
+    let store = RedisStore::open(&server.url(), &namespace).unwrap();
+    assert_refused(store.ready().await, "another namespace");
+    let claims = [claim("job", soloist::scheduler::time::Timestamp::default())];
+    assert_refused(
+        store.claim(&caller("one"), &claims).await,
+        "another namespace",
+    );
+    assert_eq!(server.command(&["GET", &key]), "theirs");
+}
+
+#[tokio::test]
+async fn a_ledger_of_a_newer_layout_is_refused() {
+    let server = RedisServer::shared();
+    let namespace = fresh_namespace();
+    let store = store_in(server, &namespace).await;
+    let claims = [claim("job", just_due(&store).await)];
+    let key = format!("soloist:{{{namespace}}}:jobs");
+    server.command(&["HSET", &key, "#layout", "2"]);
+    assert_refused(store.ready().await, "upgrade");
+    assert_refused(store.claim(&caller("one"), &claims).await, "upgrade");
+    assert_eq!(server.command(&["HGET", &key, "job"]), "");
+}
+
+#[tokio::test]
+async fn a_record_that_can_not_be_read_is_an_error_and_never_a_win() {
+    let server = RedisServer::shared();
+    let namespace = fresh_namespace();
+    let store = store_in(server, &namespace).await;
+    let key = format!("soloist:{{{namespace}}}:jobs");
+    let due = just_due(&store).await;
+    server.command(&["HSET", &key, "job", "1|running|torn"]);
+    let claims: Vec<Claim> = ["good", "job"].map(|name| claim(name, due)).into();
+    let claimed = store.claim(&caller("one"), &claims).await;
+    let Err(StoreError::Unreadable { cause, .. }) = claimed else {
+        panic!("{claimed:?}");
+    };
+    assert_eq!(cause, "the record of job has another form");
+    assert_eq!(
+        server.command(&["HGET", &key, "good"]),
+        "",
+        "all or nothing"
+    );
+    assert_eq!(server.command(&["HGET", &key, "job"]), "1|running|torn");
+    let snapshot = store.snapshot().await;
+    assert!(matches!(snapshot, Err(StoreError::Unreadable { .. })));
+}
+
+#[tokio::test]
+async fn a_history_that_can_not_be_written_does_not_undo_a_release() {
+    let server = RedisServer::shared();
+    let namespace = fresh_namespace();
+    let store = store_in(server, &namespace).await;
+    server.command(&[
+        "SET",
+        &format!("soloist:{{{namespace}}}:history:job"),
+        "theirs",
+    ]);
+    let caller = caller("one");
+    let claim = claim("job", just_due(&store).await);
+    let grant = win(&store, &caller, &claim).await;
+    let release = [release(&claim, &grant, Outcome::Succeeded)];
+    let released = store.release(&caller, &release).await.unwrap();
+    assert_eq!(released.answer, [ReleaseAnswer::Released]);
+    assert_eq!(ask(&store, &caller, &claim).await, ClaimAnswer::Finished);
+}

@@ -1,0 +1,92 @@
+//! What calls cost the server: printed for people (`--nocapture`), and the number of commands
+//! held to what it should be.
+
+use soloist::scheduler::lease::{BATCH_LIMIT, Claim, ClaimAnswer, Grant, Outcome, RunId, Scope};
+use soloist::store::Store;
+use test_support::redis::RedisServer;
+
+use crate::world::{caller, claim, fresh_store, info, just_due, printed, release, renewal};
+
+const JOBS: usize = 1_000;
+
+/// Prints what the scripts cost since the last time, and answers how many were run.
+fn report(server: &RedisServer, what: &str, items: usize) -> u64 {
+    let stats = server.commandstats();
+    server.command(&["CONFIG", "RESETSTAT"]);
+    let scripts = stats.get("evalsha").copied().unwrap_or_default();
+    let each = scripts.usec as f64 / items as f64;
+    println!(
+        "{what}: {each:.1} µs of the server each, {} calls for {items}",
+        scripts.calls
+    );
+    scripts.calls
+}
+
+#[tokio::test]
+async fn a_thousand_jobs_due_in_one_second_cost_eight_calls_a_replica() {
+    let server = RedisServer::start();
+    let store = fresh_store(&server).await;
+    let (one, other) = (caller("one"), caller("other"));
+    let due = just_due(&store).await;
+    let claims: Vec<Claim> = (0..JOBS).map(|n| claim(&format!("job-{n}"), due)).collect();
+    let batches = JOBS.div_ceil(BATCH_LIMIT) as u64;
+    assert_eq!(batches, 8);
+    server.command(&["CONFIG", "RESETSTAT"]);
+
+    let won = store.claim(&one, &claims).await.unwrap().answer;
+    let grants: Vec<Grant> = won
+        .into_iter()
+        .map(|answer| match answer {
+            ClaimAnswer::Granted(grant) => grant,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(report(&server, "claims won", JOBS), batches);
+
+    let rivals: Vec<Claim> = claims
+        .iter()
+        .map(|claim| Claim {
+            run_id: RunId::new(uuid::Uuid::new_v4()),
+            ..claim.clone()
+        })
+        .collect();
+    let lost = store.claim(&other, &rivals).await.unwrap().answer;
+    assert!(
+        lost.iter()
+            .all(|answer| matches!(answer, ClaimAnswer::Held(_)))
+    );
+    assert_eq!(report(&server, "claims lost", JOBS), batches);
+
+    let held = || claims.iter().zip(&grants);
+    let renewals: Vec<_> = held().map(|(claim, grant)| renewal(claim, grant)).collect();
+    store.renew(&one, &renewals).await.unwrap();
+    assert_eq!(report(&server, "renewals", JOBS), batches);
+
+    store.observe(&one, &info(), Scope::Overdue).await.unwrap();
+    report(&server, "observation of what is overdue", 1);
+    store.observe(&one, &info(), Scope::All).await.unwrap();
+    report(&server, "observation of 1,000 leases", 1);
+
+    let releases: Vec<_> = held()
+        .map(|(claim, grant)| {
+            let mut release = release(claim, grant, Outcome::Succeeded);
+            release.output = printed(&[b'x'; 200]);
+            release
+        })
+        .collect();
+    store.release(&one, &releases).await.unwrap();
+    assert_eq!(report(&server, "releases with output", JOBS), batches);
+
+    let due = just_due(&store).await;
+    let alone: Vec<Claim> = (0..100)
+        .map(|n| claim(&format!("alone-{n}"), due))
+        .collect();
+    server.command(&["CONFIG", "RESETSTAT"]);
+    for claim in &alone {
+        store
+            .claim(&one, std::slice::from_ref(claim))
+            .await
+            .unwrap();
+    }
+    assert_eq!(report(&server, "claims alone", alone.len()), 100);
+}

@@ -1,0 +1,271 @@
+//! What a server forgets: its scripts, its data, or who it was.
+
+use std::time::Duration;
+
+use soloist::scheduler::lease::{
+    Claim, ClaimAnswer, FencingToken, Grant, Outcome, ReleaseAnswer, RenewalAnswer, RunId, Scope,
+};
+use soloist::store::redis::RedisStore;
+use soloist::store::{Caller, Standing, Store, StoreEvent};
+use test_support::redis::RedisServer;
+
+use crate::world::{
+    TTL, ask, caller, claim, fresh_store, info, job, just_due, observe, persist, release, renewal,
+    win,
+};
+
+/// Long enough to look at several things before it is over on a busy machine.
+const SHORT_QUARANTINE: Duration = Duration::from_secs(2);
+
+/// How data is lost.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    Killed,
+    Flushed,
+}
+
+impl Loss {
+    fn strike(self, server: &mut RedisServer) {
+        match self {
+            Loss::Killed => server.restart(),
+            Loss::Flushed => assert_eq!(server.command(&["FLUSHALL"]), "OK"),
+        }
+    }
+}
+
+/// A lease that was granted before the loss, and somebody who wants it after.
+struct Scene {
+    server: RedisServer,
+    store: RedisStore,
+    holder: Caller,
+    rival: Caller,
+    claim: Claim,
+    grant: Grant,
+}
+
+impl Scene {
+    async fn after(loss: Loss) -> Self {
+        let mut server = RedisServer::start();
+        let store = fresh_store(&server).await;
+        let mut holder = caller("holder");
+        let mut rival = caller("rival");
+        let claim = claim("job", just_due(&store).await);
+        // The token is far above the clock, so only who saw it can keep the next one above it.
+        holder.token_floor = FencingToken::new(1 << 52);
+        let grant = win(&store, &holder, &claim).await;
+        holder.quarantine = SHORT_QUARANTINE;
+        rival.quarantine = SHORT_QUARANTINE;
+        rival.token_floor = grant.token;
+        loss.strike(&mut server);
+        Self {
+            server,
+            store,
+            holder,
+            rival,
+            claim,
+            grant,
+        }
+    }
+
+    /// The rival's own claim to the occurrence that the holder has.
+    fn rival_claim(&self) -> Claim {
+        Claim {
+            run_id: RunId::new(uuid::Uuid::new_v4()),
+            ..self.claim.clone()
+        }
+    }
+
+    async fn rival_asks(&self) -> ClaimAnswer {
+        let claim = [self.rival_claim()];
+        let answered = persist(|| self.store.claim(&self.rival, &claim)).await;
+        answered
+            .answer
+            .into_iter()
+            .next()
+            .expect("an answer for each claim")
+    }
+
+    async fn sit_grace_out(&self) {
+        loop {
+            let left = observe(&self.store, &self.rival).await.answer.grace;
+            if left.is_zero() {
+                return;
+            }
+            assert!(left <= SHORT_QUARANTINE);
+            tokio::time::sleep(left).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_granted_until_holders_had_time_to_come_back() {
+    for loss in [Loss::Killed, Loss::Flushed] {
+        let scene = Scene::after(loss).await;
+        let answer = scene.rival_asks().await;
+        assert!(
+            matches!(answer, ClaimAnswer::Grace { .. }),
+            "{loss:?} {answer:?}"
+        );
+
+        let (store, holder) = (&scene.store, &scene.holder);
+        let renewal = [renewal(&scene.claim, &scene.grant)];
+        let renewed = store.renew(holder, &renewal).await.unwrap().answer;
+        assert!(
+            matches!(renewed[0], RenewalAnswer::Renewed { .. }),
+            "{loss:?}"
+        );
+
+        scene.sit_grace_out().await;
+        let ClaimAnswer::Held(held) = scene.rival_asks().await else {
+            panic!("{loss:?}: the holder came back in time");
+        };
+        assert_eq!(held.sighting.token, scene.grant.token);
+    }
+}
+
+#[tokio::test]
+async fn tokens_rise_over_a_loss_while_one_witness_lives() {
+    for loss in [Loss::Killed, Loss::Flushed] {
+        let scene = Scene::after(loss).await;
+        scene.rival_asks().await;
+        scene.sit_grace_out().await;
+        let next = claim("job", just_due(&scene.store).await);
+        let next = win(&scene.store, &scene.rival, &next).await;
+        assert!(next.token > scene.grant.token, "{loss:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_occurrence_from_before_the_loss_is_not_run_as_if_it_were_new() {
+    let scene = Scene::after(Loss::Flushed).await;
+    scene.rival_asks().await;
+    scene.sit_grace_out().await;
+    assert_eq!(scene.rival_asks().await, ClaimAnswer::TooLate);
+    let lines = scene.store.history(None, 10).await.unwrap();
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0].outcome, Outcome::Missed);
+}
+
+#[tokio::test]
+async fn an_attempt_that_ends_in_the_grace_window_stays_ended() {
+    let scene = Scene::after(Loss::Killed).await;
+    scene.rival_asks().await;
+    let release = [release(&scene.claim, &scene.grant, Outcome::Succeeded)];
+    let released = scene.store.release(&scene.holder, &release).await.unwrap();
+    assert_eq!(released.answer, [ReleaseAnswer::Released]);
+    scene.sit_grace_out().await;
+    assert_eq!(scene.rival_asks().await, ClaimAnswer::Finished);
+}
+
+#[tokio::test]
+async fn a_holder_that_comes_back_after_the_grace_window_has_lost() {
+    let scene = Scene::after(Loss::Flushed).await;
+    scene.rival_asks().await;
+    scene.sit_grace_out().await;
+    let renewal = [renewal(&scene.claim, &scene.grant)];
+    let renewed = scene.store.renew(&scene.holder, &renewal).await.unwrap();
+    assert_eq!(renewed.answer, [RenewalAnswer::Lost]);
+    let release = [release(&scene.claim, &scene.grant, Outcome::Succeeded)];
+    let released = scene.store.release(&scene.holder, &release).await.unwrap();
+    assert_eq!(released.answer, [ReleaseAnswer::Superseded]);
+}
+
+#[tokio::test]
+async fn a_grace_window_begins_once_however_many_look() {
+    let scene = Scene::after(Loss::Killed).await;
+    scene.rival_asks().await;
+    let mut patient = caller("patient");
+    patient.quarantine = Duration::from_secs(3600);
+    let left = observe(&scene.store, &patient).await.answer.grace;
+    assert!(left <= SHORT_QUARANTINE);
+    let mut other = scene.claim.clone();
+    other.occurrence.job = job("other");
+    let answer = ask(&scene.store, &patient, &other).await;
+    assert!(matches!(answer, ClaimAnswer::Grace { wait } if wait <= SHORT_QUARANTINE));
+    drop(scene.server);
+}
+
+#[tokio::test]
+async fn a_restart_that_kept_its_data_opens_a_grace_window_too() {
+    let mut server = RedisServer::options().appendonly().start();
+    let store = fresh_store(&server).await;
+    let (holder, rival) = (caller("holder"), caller("rival"));
+    let claim = claim("job", just_due(&store).await);
+    let grant = win(&store, &holder, &claim).await;
+    server.restart();
+
+    let theft = [Claim {
+        run_id: RunId::new(uuid::Uuid::new_v4()),
+        steal: Some(soloist::scheduler::lease::Sighting {
+            token: grant.token,
+            deadline: grant.deadline,
+        }),
+        ..claim.clone()
+    }];
+    let answered = persist(|| store.claim(&rival, &theft)).await;
+    assert!(matches!(answered.answer[0], ClaimAnswer::Grace { .. }));
+    let jobs = store.snapshot().await.unwrap().answer.jobs;
+    let last = jobs[0].last.as_ref().unwrap();
+    assert_eq!(last.token, grant.token);
+    assert!(matches!(last.standing, Standing::Running { .. }));
+}
+
+#[tokio::test]
+async fn forgotten_scripts_cost_no_call_and_grant_nothing_twice() {
+    const CALLERS: usize = 8;
+    const OCCURRENCES: usize = 40;
+    let server = RedisServer::start();
+    let store = fresh_store(&server).await;
+    let claims: Vec<Claim> = {
+        let due = just_due(&store).await;
+        (0..OCCURRENCES)
+            .map(|n| claim(&format!("job-{n}"), due))
+            .collect()
+    };
+    let grants = tokio::task::spawn_blocking({
+        let handle = tokio::runtime::Handle::current();
+        move || handle.block_on(race(store, claims, CALLERS))
+    });
+    while !grants.is_finished() {
+        server.command(&["SCRIPT", "FLUSH"]);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(grants.await.unwrap(), OCCURRENCES);
+    let forgotten = server.command(&["INFO", "errorstats"]);
+    assert!(forgotten.contains("errorstat_NOSCRIPT"), "{forgotten}");
+}
+
+/// How many grants come of so many callers who all claim all occurrences, one at a time.
+async fn race(store: RedisStore, claims: Vec<Claim>, callers: usize) -> usize {
+    let asked = (0..callers).map(|n| {
+        let (store, claims, caller) = (&store, &claims, caller(&format!("caller-{n}")));
+        async move {
+            let mut won = 0;
+            for claim in claims {
+                let mut claim = claim.clone();
+                claim.run_id = RunId::new(uuid::Uuid::new_v4());
+                let answer = ask(store, &caller, &claim).await;
+                won += usize::from(matches!(answer, ClaimAnswer::Granted(_)));
+            }
+            won
+        }
+    });
+    futures_util::future::join_all(asked)
+        .await
+        .into_iter()
+        .sum()
+}
+
+#[tokio::test]
+async fn a_connection_that_was_lost_is_told_to_those_who_listen() {
+    let mut server = RedisServer::start();
+    let store = fresh_store(&server).await;
+    let mut news = store.events();
+    while server.command(&["PUBSUB", "CHANNELS"]).is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    server.restart();
+    let told = tokio::time::timeout(TTL, news.recv()).await.unwrap();
+    assert_eq!(told.unwrap(), StoreEvent::Reconnected);
+    persist(|| async { store.observe(&caller("one"), &info(), Scope::All).await }).await;
+}

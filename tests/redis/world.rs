@@ -1,0 +1,181 @@
+//! What the tests here share: stores, callers and requests with everything filled in.
+
+use std::time::Duration;
+
+use soloist::scheduler::job::{JobName, OnCrash};
+use soloist::scheduler::lease::{
+    AttemptDetail, Captured, Claim, ClaimAnswer, FencingToken, Grant, Occurrence, Origin, Outcome,
+    Output, Release, Renewal, Replica, Retention, RunId, Scope,
+};
+use soloist::scheduler::time::Timestamp;
+use soloist::store::redis::RedisStore;
+use soloist::store::{Caller, ReplicaInfo, Store, StoreError};
+use test_support::redis::{RedisServer, fresh_namespace};
+use uuid::Uuid;
+
+/// How long leases here last: longer than any test.
+pub(crate) const TTL: Duration = Duration::from_secs(60);
+
+/// How long grants are held back after a loss, where a test doesn't say otherwise.
+pub(crate) const QUARANTINE: Duration = Duration::from_secs(90);
+
+pub(crate) const RETENTION: Retention = Retention {
+    limit: 1000,
+    age: Duration::from_secs(3600),
+};
+
+/// A store that holds nothing and is past its first grace window.
+pub(crate) async fn fresh_store(server: &RedisServer) -> RedisStore {
+    store_in(server, &fresh_namespace()).await
+}
+
+/// A store in a namespace, past its first grace window.
+pub(crate) async fn store_in(server: &RedisServer, namespace: &str) -> RedisStore {
+    let store = RedisStore::open(&server.url(), namespace).expect("a good URL");
+    store.ready().await.expect("a server that answers");
+    let impatient = Caller {
+        quarantine: Duration::ZERO,
+        ..caller("first")
+    };
+    observe(&store, &impatient).await;
+    store
+}
+
+pub(crate) async fn observe(
+    store: &RedisStore,
+    caller: &Caller,
+) -> soloist::store::Answered<soloist::store::Observation> {
+    let answered = store.observe(caller, &info(), Scope::Overdue).await;
+    answered.expect("a server that answers")
+}
+
+pub(crate) fn info() -> ReplicaInfo {
+    ReplicaInfo {
+        version: "1.2.3".to_owned(),
+        host: "a \"host\"".to_owned(),
+        pid: 7,
+        skew_ms: -3,
+        running: 2,
+        jobs: 5,
+        draining: false,
+    }
+}
+
+pub(crate) fn caller(name: &str) -> Caller {
+    Caller {
+        replica: Replica {
+            id: Uuid::new_v4(),
+            name: name.to_owned(),
+        },
+        quarantine: QUARANTINE,
+        token_floor: FencingToken::default(),
+        send_by: None,
+    }
+}
+
+pub(crate) fn job(name: &str) -> JobName {
+    JobName::new(name).expect("a good name")
+}
+
+/// The store's time.
+pub(crate) async fn now(store: &RedisStore) -> Timestamp {
+    store.snapshot().await.expect("a server that answers").now
+}
+
+/// An instant that has just passed by the store's clock, later than all that were settled.
+pub(crate) async fn just_due(store: &RedisStore) -> Timestamp {
+    let due = now(store).await + Duration::from_millis(1);
+    while now(store).await <= due {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    due
+}
+
+pub(crate) fn claim(name: &str, scheduled_at: Timestamp) -> Claim {
+    Claim {
+        occurrence: Occurrence {
+            job: job(name),
+            scheduled_at,
+        },
+        origin: Origin::Schedule,
+        run_id: RunId::new(Uuid::new_v4()),
+        on_crash: OnCrash::Rerun,
+        max_attempts: 10,
+        start_by: scheduled_at + Duration::from_secs(3600),
+        ttl: TTL,
+        steal: None,
+        retention: RETENTION,
+    }
+}
+
+/// Claims one occurrence.
+pub(crate) async fn ask(store: &RedisStore, caller: &Caller, claim: &Claim) -> ClaimAnswer {
+    let answered = store.claim(caller, std::slice::from_ref(claim)).await;
+    answered.expect("a server that answers").answer.remove(0)
+}
+
+/// Claims one occurrence and gets it.
+pub(crate) async fn win(store: &RedisStore, caller: &Caller, claim: &Claim) -> Grant {
+    match ask(store, caller, claim).await {
+        ClaimAnswer::Granted(grant) => grant,
+        other => panic!("{claim:?}: {other:?}"),
+    }
+}
+
+pub(crate) fn renewal(claim: &Claim, grant: &Grant) -> Renewal {
+    Renewal {
+        occurrence: claim.occurrence.clone(),
+        origin: claim.origin,
+        run_id: claim.run_id,
+        token: grant.token,
+        attempt: grant.attempt,
+        on_crash: claim.on_crash,
+        ttl: claim.ttl,
+        last_deadline: grant.deadline,
+    }
+}
+
+pub(crate) fn release(claim: &Claim, grant: &Grant, outcome: Outcome) -> Release {
+    Release {
+        occurrence: claim.occurrence.clone(),
+        origin: claim.origin,
+        run_id: claim.run_id,
+        token: grant.token,
+        attempt: grant.attempt,
+        on_crash: claim.on_crash,
+        outcome,
+        detail: AttemptDetail::default(),
+        output: Output::default(),
+        retention: claim.retention,
+    }
+}
+
+pub(crate) fn printed(text: &[u8]) -> Output {
+    Output {
+        stdout: Captured {
+            head: text.to_vec(),
+            tail: Vec::new(),
+            total: text.len() as u64,
+        },
+        stderr: Captured::default(),
+    }
+}
+
+/// How long the tests here wait for a server that comes back.
+const RETURN_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Sends again until the store can be reached. Refusals are no reason to send again.
+pub(crate) async fn persist<T, F: Future<Output = Result<T, StoreError>>>(
+    mut send: impl FnMut() -> F,
+) -> T {
+    let patience = tokio::time::Instant::now() + RETURN_TIMEOUT;
+    loop {
+        match send().await {
+            Ok(answer) => return answer,
+            Err(StoreError::Unreachable { .. }) if tokio::time::Instant::now() < patience => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
