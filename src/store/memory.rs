@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
+use super::limits::check_batch;
 use super::rules::{Entry, Group, Record, State};
 use super::{
     Answered, AttemptRecord, Caller, EVENT_CAPACITY, JobState, LastAttempt, OUTPUTS_KEPT,
@@ -142,6 +143,7 @@ impl Store for MemoryStore {
         caller: &Caller,
         jobs: &[JobName],
     ) -> Result<Answered<Vec<Registration>>, StoreError> {
+        check_batch(&self.place(), jobs.iter())?;
         done(batch::register(&mut *self.ledger(), caller, jobs))
     }
 
@@ -150,6 +152,10 @@ impl Store for MemoryStore {
         caller: &Caller,
         claims: &[Claim],
     ) -> Result<Answered<Vec<ClaimAnswer>>, StoreError> {
+        check_batch(
+            &self.place(),
+            claims.iter().map(|claim| &claim.occurrence.job),
+        )?;
         done(batch::claim(&mut *self.ledger(), caller, claims))
     }
 
@@ -158,6 +164,10 @@ impl Store for MemoryStore {
         caller: &Caller,
         renewals: &[Renewal],
     ) -> Result<Answered<Vec<RenewalAnswer>>, StoreError> {
+        check_batch(
+            &self.place(),
+            renewals.iter().map(|renewal| &renewal.occurrence.job),
+        )?;
         done(batch::renew(&mut *self.ledger(), caller, renewals))
     }
 
@@ -166,6 +176,10 @@ impl Store for MemoryStore {
         caller: &Caller,
         releases: &[Release],
     ) -> Result<Answered<Vec<ReleaseAnswer>>, StoreError> {
+        check_batch(
+            &self.place(),
+            releases.iter().map(|release| &release.occurrence.job),
+        )?;
         let answered = done(batch::release(&mut *self.ledger(), caller, releases))?;
         if releases
             .iter()
@@ -243,10 +257,11 @@ impl Store for MemoryStore {
 
     async fn output(&self, job: &JobName, run_id: RunId) -> Result<Option<Output>, StoreError> {
         let ledger = self.ledger();
-        let mut lines = ledger.lines.get(job).into_iter().flatten();
+        // A run that was handed over and closed later has a second line, without output.
+        let lines = ledger.lines.get(job).into_iter().flatten();
         Ok(lines
-            .find(|(line, _)| line.run_id == run_id)
-            .and_then(|(_, output)| output.clone()))
+            .filter(|(line, _)| line.run_id == run_id)
+            .find_map(|(_, output)| output.clone()))
     }
 
     fn events(&self) -> broadcast::Receiver<StoreEvent> {

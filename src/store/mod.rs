@@ -10,6 +10,7 @@
 
 mod batch;
 mod history;
+mod limits;
 pub mod memory;
 pub mod redis;
 mod rules;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 pub use self::history::AttemptRecord;
+pub use self::url::open;
 
 use crate::scheduler::job::JobName;
 pub use crate::scheduler::lease::{

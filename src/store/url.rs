@@ -1,1 +1,258 @@
 //! Opens the store that a URL names.
+//!
+//! Must never: connect. What can be wrong with a server or a file is said by
+//! [`Store::ready`]; what is wrong with the URL is said here, without its secrets.
+
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::memory::MemoryStore;
+use super::sqlite::SqliteStore;
+use super::{Store, StoreError};
+use crate::clock::Clock;
+use crate::scheduler::job::check_name;
+use crate::scheduler::time::{BootTime, Timestamp};
+
+/// The file of the embedded store, in a state directory.
+const FILE_NAME: &str = "soloist.db";
+
+/// The store that `url` names; none: a file in the state directory. `namespace` keeps fleets
+/// in one store apart. Nothing is connected or opened: see [`Store::ready`].
+pub fn open(url: Option<&str>, namespace: &str) -> Result<Arc<dyn Store>, StoreError> {
+    let clock = Arc::new(HostClock);
+    let Some(url) = url else {
+        let path = default_path(|name| std::env::var_os(name))?;
+        check_namespace(namespace, "sqlite:")?;
+        create_directory(&path)?;
+        return Ok(Arc::new(SqliteStore::open(&path, namespace, clock)?));
+    };
+    check_namespace(namespace, &redacted(url))?;
+    match url.split_once(':') {
+        Some(("sqlite", path)) => {
+            let path = sqlite_path(url, path)?;
+            Ok(Arc::new(SqliteStore::open(&path, namespace, clock)?))
+        }
+        Some(("memory", "")) => Ok(Arc::new(MemoryStore::new(clock))),
+        Some(("memory", _)) => Err(bad_url(url, "`memory:` takes nothing after it")),
+        // super::redis::RedisStore::open(url, namespace)
+        Some(("redis" | "redis+unix", _)) => Err(bad_url(url, "not supported yet")),
+        Some((
+            "rediss" | "redis+sentinel" | "redis+cluster" | "redis+quorum" | "postgres" | "mysql"
+            | "etcd" | "zookeeper",
+            _,
+        )) => Err(bad_url(url, "not supported yet")),
+        _ => Err(bad_url(
+            url,
+            "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`",
+        )),
+    }
+}
+
+fn check_namespace(namespace: &str, place: &str) -> Result<(), StoreError> {
+    check_name(namespace).map_err(|error| StoreError::Refused {
+        place: place.to_owned(),
+        cause: format!("the namespace `{namespace}` can't be used: {error}"),
+        cure: "choose another namespace".to_owned(),
+    })
+}
+
+fn bad_url(url: &str, cause: &str) -> StoreError {
+    StoreError::BadUrl {
+        url: redacted(url),
+        cause: cause.to_owned(),
+    }
+}
+
+/// The URL without what may be a password: all between `//` and the last `@`, and all after
+/// `?`.
+fn redacted(url: &str) -> String {
+    let (url, query) = match url.split_once('?') {
+        Some((url, _)) => (url, "?***"),
+        None => (url, ""),
+    };
+    match (url.split_once("//"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}//***@{host}{query}"),
+        _ => format!("{url}{query}"),
+    }
+}
+
+/// The path in `sqlite:PATH`; `sqlite:///PATH` is what other tools call an absolute one.
+fn sqlite_path(url: &str, path: &str) -> Result<PathBuf, StoreError> {
+    let path = match path.strip_prefix("//") {
+        Some(rest) if rest.starts_with('/') => rest,
+        Some(_) => {
+            return Err(bad_url(
+                url,
+                "`//` is followed by a host, and a file has none: `sqlite:PATH`",
+            ));
+        }
+        None => path,
+    };
+    let cause = match path {
+        "" => "it names no file; leave the URL out for the default one",
+        ":memory:" => "the store of one process that keeps nothing is `memory:`",
+        path if path.contains('?') => "a file takes no options after `?`",
+        path if path.contains('\0') => "a path holds no NUL",
+        path if path.starts_with('~') => "`~` means nothing here: write the path in full",
+        path => return Ok(PathBuf::from(path)),
+    };
+    Err(bad_url(url, cause))
+}
+
+/// `$STATE_DIRECTORY` (systemd.exec(5); the first of them), else the user's state directory
+/// (XDG Base Directory Specification).
+fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, StoreError> {
+    let directory = |name: &str| {
+        variable(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    if let Some(list) = variable("STATE_DIRECTORY")
+        && let Some(first) = std::env::split_paths(&list).next()
+        && first.is_absolute()
+    {
+        return Ok(first.join(FILE_NAME));
+    }
+    if let Some(state) = directory("XDG_STATE_HOME") {
+        return Ok(state.join("soloist").join(FILE_NAME));
+    }
+    if let Some(home) = directory("HOME") {
+        return Ok(home.join(".local/state/soloist").join(FILE_NAME));
+    }
+    Err(StoreError::Refused {
+        place: "sqlite:".to_owned(),
+        cause: "there is no default path: none of STATE_DIRECTORY, XDG_STATE_HOME and HOME is set"
+            .to_owned(),
+        cure: "name one, such as `store = \"sqlite:/var/lib/soloist/soloist.db\"`".to_owned(),
+    })
+}
+
+/// Makes the directory of the default path, for its owner alone, as the XDG specification has
+/// it. Directories that somebody named are theirs to make: a wrong path is not a new store.
+fn create_directory(path: &Path) -> Result<(), StoreError> {
+    let Some(directory) = path.parent() else {
+        return Ok(());
+    };
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory);
+    made.map_err(|error| StoreError::Refused {
+        place: format!("sqlite:{}", path.display()),
+        cause: format!(
+            "the directory {} can't be made: {error}",
+            directory.display()
+        ),
+        cure: "make it, or name another path with `store = \"sqlite:PATH\"`".to_owned(),
+    })
+}
+
+/// This host's wall clock, which is all that a store reads.
+#[derive(Debug)]
+struct HostClock;
+
+impl Clock for HostClock {
+    fn wall(&self) -> Timestamp {
+        jiff::Timestamp::try_from(SystemTime::now())
+            .unwrap_or_default()
+            .into()
+    }
+
+    fn boot(&self) -> BootTime {
+        unreachable!("a store has no boot clock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(url: &str) -> String {
+        match open(Some(url), "shop") {
+            Ok(store) => panic!("{url} opened {}", store.place()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    fn default_in(variables: &[(&str, &str)]) -> Option<String> {
+        let path = default_path(|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        });
+        path.ok().map(|path| path.display().to_string())
+    }
+
+    #[test]
+    fn the_default_file_lies_in_the_first_state_directory_there_is() {
+        let home = ("HOME", "/home/ann");
+        let xdg = ("XDG_STATE_HOME", "/state");
+        let systemd = ("STATE_DIRECTORY", "/var/lib/a:/var/lib/b");
+        let cases: [(&[_], Option<&str>); 6] = [
+            (&[home, xdg, systemd], Some("/var/lib/a/soloist.db")),
+            (&[home, xdg], Some("/state/soloist/soloist.db")),
+            (&[home], Some("/home/ann/.local/state/soloist/soloist.db")),
+            // Relative paths are to be ignored (XDG Base Directory Specification).
+            (
+                &[home, ("XDG_STATE_HOME", "state")],
+                Some("/home/ann/.local/state/soloist/soloist.db"),
+            ),
+            (
+                &[("STATE_DIRECTORY", ""), xdg],
+                Some("/state/soloist/soloist.db"),
+            ),
+            (&[], None),
+        ];
+        for (variables, path) in cases {
+            assert_eq!(default_in(variables).as_deref(), path, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_after_sqlite_is_taken_as_it_is_written() {
+        for (url, path) in [
+            ("sqlite:/var/lib/x.db", "/var/lib/x.db"),
+            ("sqlite:///var/lib/x.db", "/var/lib/x.db"),
+            ("sqlite:a b%20c.db", "a b%20c.db"),
+        ] {
+            let rest = &url["sqlite:".len()..];
+            assert_eq!(sqlite_path(url, rest).ok(), Some(PathBuf::from(path)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_store_is_refused_with_a_hint_and_without_its_secrets() {
+        for (url, hint) in [
+            ("sqlite:", "names no file"),
+            ("sqlite::memory:", "`memory:`"),
+            ("sqlite://host/x.db", "a file has none"),
+            ("sqlite:x.db?mode=ro", "no options"),
+            ("sqlite:~/x.db", "in full"),
+            ("memory:x", "nothing after it"),
+            (
+                "postgres://ann:hunter2@db/x?password=hunter2",
+                "not supported yet",
+            ),
+            ("rediss://:hunter2@h", "not supported yet"),
+            ("/var/lib/x.db", "`sqlite:PATH`"),
+            ("", "`sqlite:PATH`"),
+        ] {
+            let said = refusal(url);
+            assert!(said.contains(hint), "{url}: {said}");
+            assert!(!said.contains("hunter2"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_that_can_not_be_part_of_a_key_is_refused() {
+        for namespace in ["", "a:b", "../x", "a b"] {
+            let Err(error) = open(Some("memory:"), namespace) else {
+                panic!("{namespace:?} was taken");
+            };
+            assert!(error.to_string().contains("namespace"), "{error}");
+        }
+    }
+}
