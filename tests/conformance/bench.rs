@@ -1,0 +1,266 @@
+//! What laws are written with: replicas of a fresh ledger, claims of theirs, and waits for what
+//! the store says.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use soloist::scheduler::job::{JobName, OnCrash};
+use soloist::scheduler::lease::{
+    AttemptDetail, Caller, Claim, ClaimAnswer, FencingToken, Grant, Held, Observation, Occurrence,
+    Origin, Outcome, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, Replica, Retention,
+    RunId, Scope,
+};
+use soloist::scheduler::time::Timestamp;
+use soloist::store::{Answered, AttemptRecord, ReplicaInfo, Store};
+use uuid::Uuid;
+
+use crate::fixtures::Fixture;
+
+/// How long a law waits for what has to come.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// The lease of a law that doesn't want it to run out.
+pub(crate) const LONG_TTL: Duration = Duration::from_secs(60);
+/// The lease of a law that waits for its end.
+pub(crate) const SHORT_TTL: Duration = Duration::from_secs(1);
+/// One step of a schedule whose instants are a millisecond apart, so that laws need not wait.
+pub(crate) const STEP: Duration = Duration::from_millis(1);
+
+/// The namespace of the laws that need but one.
+pub(crate) const NAMESPACE: &str = "shop";
+
+/// A fresh ledger.
+pub(crate) struct Bench<F> {
+    pub(crate) fixture: F,
+}
+
+impl<F: Fixture> Bench<F> {
+    pub(crate) async fn new() -> Self {
+        Self {
+            fixture: F::new().await,
+        }
+    }
+
+    /// A replica with a way of its own into the ledger.
+    pub(crate) async fn replica(&self, name: &str) -> Peer {
+        self.replica_in(NAMESPACE, name).await
+    }
+
+    pub(crate) async fn replica_in(&self, namespace: &str, name: &str) -> Peer {
+        Peer::new(self.fixture.store(namespace).await, name)
+    }
+
+    pub(crate) async fn replicas(&self, count: usize) -> Vec<Peer> {
+        let mut peers = Vec::new();
+        for number in 0..count {
+            peers.push(self.replica(&format!("r{number}")).await);
+        }
+        peers
+    }
+}
+
+/// A replica.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) caller: Caller,
+}
+
+impl Peer {
+    pub(crate) fn new(store: Arc<dyn Store>, name: &str) -> Self {
+        let replica = Replica {
+            id: Uuid::new_v4(),
+            name: name.to_owned(),
+        };
+        let caller = Caller {
+            replica,
+            quarantine: Duration::ZERO,
+            token_floor: FencingToken::default(),
+            send_by: None,
+        };
+        Self { store, caller }
+    }
+
+    /// Makes a job known; its first occurrence may be due right after the answer.
+    pub(crate) async fn first_due(&self, job: &JobName) -> Timestamp {
+        let answered = self
+            .store
+            .register(&self.caller, std::slice::from_ref(job))
+            .await;
+        let registration = answered.expect("the store answers").answer[0];
+        assert!(registration.new, "each law has jobs of its own");
+        registration.settled_until + STEP
+    }
+
+    /// A claim to the first occurrence of a job that is new.
+    pub(crate) async fn first_claim(&self, name: &str) -> Claim {
+        let job = job(name);
+        let due = self.first_due(&job).await;
+        claim(&job, due)
+    }
+
+    /// The answer to a claim as it stands.
+    pub(crate) async fn claim(&self, claim: &Claim) -> ClaimAnswer {
+        let answered = self
+            .store
+            .claim(&self.caller, std::slice::from_ref(claim))
+            .await;
+        let mut answers = answered.expect("the store answers").answer;
+        assert_eq!(answers.len(), 1, "one answer a claim");
+        answers.remove(0)
+    }
+
+    /// The answer to a claim once it is due.
+    pub(crate) async fn claim_when_due(&self, claim: &Claim) -> ClaimAnswer {
+        loop {
+            match self.claim(claim).await {
+                ClaimAnswer::Early { wait } => tokio::time::sleep(wait).await,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Claims, once it is due, what has to be granted.
+    pub(crate) async fn win(&self, claim: &Claim) -> Grant {
+        match self.claim_when_due(claim).await {
+            ClaimAnswer::Granted(grant) => grant,
+            other => panic!("{} was not granted: {other:?}", claim.occurrence),
+        }
+    }
+
+    pub(crate) async fn renew(&self, renewal: &Renewal) -> RenewalAnswer {
+        let renewals = std::slice::from_ref(renewal);
+        let answered = self.store.renew(&self.caller, renewals).await;
+        answered.expect("the store answers").answer[0]
+    }
+
+    pub(crate) async fn release(&self, release: &Release) -> ReleaseAnswer {
+        let releases = std::slice::from_ref(release);
+        let answered = self.store.release(&self.caller, releases).await;
+        answered.expect("the store answers").answer[0]
+    }
+
+    /// Wins, and releases at once.
+    pub(crate) async fn run(&self, claim: &Claim, outcome: Outcome) -> Grant {
+        let grant = self.win(claim).await;
+        let answer = self.release(&release(claim, &grant, outcome)).await;
+        assert_eq!(answer, ReleaseAnswer::Released);
+        grant
+    }
+
+    pub(crate) async fn observe(&self, scope: Scope) -> Answered<Observation> {
+        let answered = self.store.observe(&self.caller, &info(), scope).await;
+        answered.expect("the store answers")
+    }
+
+    /// The lease of a job, once its time is over.
+    pub(crate) async fn when_overdue(&self, job: &JobName) -> Held {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let seen = self.observe(Scope::Overdue).await;
+            let mut leases = seen.answer.leases.into_iter();
+            if let Some(lease) = leases.find(|lease| lease.job == *job) {
+                return lease.held;
+            }
+            let next = seen.answer.next_deadline.expect("its lease is there");
+            tokio::time::sleep(next.saturating_since(seen.now) + STEP).await;
+        }
+        panic!("the lease of {job} never ran out");
+    }
+
+    pub(crate) async fn history(&self, job: Option<&JobName>) -> Vec<AttemptRecord> {
+        let lines = self.store.history(job, usize::MAX).await;
+        lines.expect("the store answers")
+    }
+
+    /// The outcomes in a job's history, newest first.
+    pub(crate) async fn outcomes(&self, job: &JobName) -> Vec<Outcome> {
+        let lines = self.history(Some(job)).await;
+        lines.iter().map(|line| line.outcome).collect()
+    }
+}
+
+pub(crate) fn job(name: &str) -> JobName {
+    JobName::new(name).expect("laws use good names")
+}
+
+pub(crate) fn run_id() -> RunId {
+    RunId::new(Uuid::now_v7())
+}
+
+/// A claim by the schedule, with everything else as it is by default.
+pub(crate) fn claim(job: &JobName, scheduled_at: Timestamp) -> Claim {
+    Claim {
+        occurrence: Occurrence {
+            job: job.clone(),
+            scheduled_at,
+        },
+        origin: Origin::Schedule,
+        run_id: run_id(),
+        on_crash: OnCrash::Rerun,
+        max_attempts: 10,
+        start_by: scheduled_at + Duration::from_secs(3600),
+        ttl: LONG_TTL,
+        steal: None,
+        retention: Retention {
+            limit: 1000,
+            age: Duration::from_secs(30 * 24 * 3600),
+        },
+    }
+}
+
+/// The same as another replica would ask it, or the same one with a new mind.
+pub(crate) fn anew(claim: &Claim) -> Claim {
+    Claim {
+        run_id: run_id(),
+        ..claim.clone()
+    }
+}
+
+/// The same for an occurrence `steps` later.
+pub(crate) fn later(claim: &Claim, steps: u32) -> Claim {
+    let mut later = anew(claim);
+    later.occurrence.scheduled_at = claim.occurrence.scheduled_at + STEP * steps;
+    later
+}
+
+/// The renewal of what a claim was granted.
+pub(crate) fn renewal(claim: &Claim, grant: &Grant) -> Renewal {
+    Renewal {
+        occurrence: claim.occurrence.clone(),
+        origin: claim.origin,
+        run_id: claim.run_id,
+        token: grant.token,
+        attempt: grant.attempt,
+        on_crash: claim.on_crash,
+        ttl: claim.ttl,
+        last_deadline: grant.deadline,
+    }
+}
+
+/// The release of what a claim was granted.
+pub(crate) fn release(claim: &Claim, grant: &Grant, outcome: Outcome) -> Release {
+    Release {
+        occurrence: claim.occurrence.clone(),
+        origin: claim.origin,
+        run_id: claim.run_id,
+        token: grant.token,
+        attempt: grant.attempt,
+        on_crash: claim.on_crash,
+        outcome,
+        detail: AttemptDetail::default(),
+        output: Output::default(),
+        retention: claim.retention,
+    }
+}
+
+pub(crate) fn info() -> ReplicaInfo {
+    ReplicaInfo {
+        version: "1.2.3".to_owned(),
+        host: "h".to_owned(),
+        pid: 7,
+        skew_ms: -3,
+        running: 1,
+        jobs: 2,
+        draining: false,
+    }
+}

@@ -1,0 +1,151 @@
+//! What replicas and people see of the ledger.
+
+use std::time::Duration;
+
+use soloist::scheduler::lease::{Outcome, Scope};
+use soloist::store::{Standing, StoreEvent};
+
+use crate::bench::{Bench, PATIENCE, SHORT_TTL, STEP, info, job, later, release, renewal};
+use crate::fixtures::Fixture;
+
+pub(crate) async fn a_hand_over_is_announced_to_every_replica<F: Fixture>(bench: &Bench<F>) {
+    let peers = bench.replicas(3).await;
+    let mut ears: Vec<_> = peers.iter().map(|peer| peer.store.events()).collect();
+    let claim = peers[0].first_claim("report").await;
+    peers[0].run(&claim, Outcome::HandedOver).await;
+    for ear in &mut ears {
+        let heard = tokio::time::timeout(PATIENCE, async {
+            while ear.recv().await.expect("the store lives") != StoreEvent::HandedOver {}
+        });
+        heard.await.expect("every replica hears of it");
+    }
+}
+
+pub(crate) async fn an_observer_sees_what_ran_out_and_what_was_handed_over<F: Fixture>(
+    bench: &Bench<F>,
+) {
+    let (a, b) = (bench.replica("a").await, bench.replica("b").await);
+    let live = a.first_claim("live").await;
+    let mut dying = a.first_claim("dying").await;
+    dying.ttl = SHORT_TTL;
+    let (kept, left) = (a.win(&live).await, a.win(&dying).await);
+    let before = b.observe(Scope::Overdue).await;
+    assert_eq!(before.answer.leases, []);
+    assert_eq!(before.answer.next_deadline, Some(left.deadline));
+    assert_eq!(before.answer.grace, Duration::ZERO);
+    let held = b.when_overdue(&dying.occurrence.job).await;
+    assert_eq!(held.sighting.token, left.token);
+    assert_eq!(held.sighting.deadline, left.deadline);
+    assert_eq!(held.scheduled_at, dying.occurrence.scheduled_at);
+    assert_eq!(held.ttl, SHORT_TTL);
+    a.release(&release(&live, &kept, Outcome::HandedOver)).await;
+    let after = b.observe(Scope::Overdue).await.answer;
+    let seen: Vec<_> = after
+        .leases
+        .iter()
+        .map(|lease| (lease.job.as_str(), lease.handed_over))
+        .collect();
+    assert_eq!(
+        seen,
+        [("dying", false), ("live", true)],
+        "in the order of their deadlines"
+    );
+    assert_eq!(after.next_deadline, None);
+}
+
+pub(crate) async fn an_observer_of_all_sees_live_leases_too<F: Fixture>(bench: &Bench<F>) {
+    let (a, b) = (bench.replica("a").await, bench.replica("b").await);
+    let claim = a.first_claim("report").await;
+    let grant = a.win(&claim).await;
+    a.run(&a.first_claim("over").await, Outcome::Succeeded)
+        .await;
+    a.first_claim("new").await;
+    a.renew(&renewal(&claim, &grant)).await;
+    assert_eq!(b.observe(Scope::Overdue).await.answer.leases, []);
+    let seen = b.observe(Scope::All).await.answer;
+    assert_eq!(seen.leases.len(), 1, "{seen:?}");
+    let lease = &seen.leases[0];
+    assert_eq!((lease.job.as_str(), lease.handed_over), ("report", false));
+    assert!(lease.held.sighting.deadline > grant.deadline, "as renewed");
+    assert_eq!(seen.next_deadline, Some(lease.held.sighting.deadline));
+}
+
+pub(crate) async fn a_snapshot_shows_jobs_and_how_they_stand<F: Fixture>(bench: &Bench<F>) {
+    let (a, b) = (bench.replica("a").await, bench.replica("b").await);
+    let failed = a.first_claim("a-failed").await;
+    a.run(&failed, Outcome::Failed).await;
+    let new = b.first_due(&job("b-new")).await;
+    let running = b.first_claim("c-running").await;
+    let grant = b.win(&running).await;
+    b.claim_when_due(&later(&running, 3)).await;
+    let snapshot = a.store.snapshot().await.expect("the store answers").answer;
+    let names: Vec<_> = snapshot.jobs.iter().map(|job| job.job.as_str()).collect();
+    assert_eq!(names, ["a-failed", "b-new", "c-running"]);
+    let [one, two, three] = &snapshot.jobs[..] else {
+        panic!("three names and not three jobs");
+    };
+    let last = one.last.as_ref().expect("it ran");
+    assert_eq!(last.standing, Standing::Ended(Outcome::Failed));
+    assert_eq!((last.replica.as_str(), last.run_id), ("a", failed.run_id));
+    assert_eq!(one.settled_until, failed.occurrence.scheduled_at);
+    assert_eq!((two.last.as_ref(), two.settled_until), (None, new - STEP));
+    let last = three.last.as_ref().expect("it runs");
+    let deadline = grant.deadline;
+    assert_eq!(last.standing, Standing::Running { deadline });
+    assert_eq!((last.attempt, last.token), (1, grant.token));
+    assert_eq!(last.scheduled_at, running.occurrence.scheduled_at);
+    // What was skipped is settled.
+    assert_eq!(
+        three.settled_until,
+        running.occurrence.scheduled_at + STEP * 3
+    );
+    assert_eq!(snapshot.grace, Duration::ZERO);
+}
+
+pub(crate) async fn replicas_are_listed_until_they_depart<F: Fixture>(bench: &Bench<F>) {
+    let (b, a) = (bench.replica("b").await, bench.replica("a").await);
+    let twin = bench.replica("a").await;
+    for peer in [&b, &a, &twin, &b] {
+        peer.observe(Scope::Overdue).await;
+    }
+    let mut draining = info();
+    draining.draining = true;
+    let again = b.store.observe(&b.caller, &draining, Scope::Overdue).await;
+    let seen_at = again.expect("the store answers").now;
+    let listed = a
+        .store
+        .snapshot()
+        .await
+        .expect("the store answers")
+        .answer
+        .replicas;
+    let names: Vec<_> = listed
+        .iter()
+        .map(|state| state.replica.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["a", "a", "b"],
+        "by name, and two of one name are two"
+    );
+    assert_eq!(listed[2].replica, b.caller.replica);
+    assert_eq!((&listed[2].info, listed[2].seen_at), (&draining, seen_at));
+    for _ in 0..2 {
+        b.store
+            .depart(&b.caller)
+            .await
+            .expect("departing twice is no fault");
+    }
+    let listed = a
+        .store
+        .snapshot()
+        .await
+        .expect("the store answers")
+        .answer
+        .replicas;
+    assert!(
+        listed.iter().all(|state| state.replica.name == "a"),
+        "{listed:?}"
+    );
+    assert_eq!(listed.len(), 2);
+}
