@@ -8,14 +8,14 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use super::memory::MemoryStore;
+use super::redis::RedisStore;
 use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
-use crate::clock::Clock;
+use crate::clock::SystemClock;
 use crate::scheduler::job::check_name;
-use crate::scheduler::time::{BootTime, Timestamp};
+use crate::store_url::redact;
 
 /// The file of the embedded store, in a state directory.
 const FILE_NAME: &str = "soloist.db";
@@ -23,14 +23,14 @@ const FILE_NAME: &str = "soloist.db";
 /// The store that `url` names; none: a file in the state directory. `namespace` keeps fleets
 /// in one store apart. Nothing is connected or opened: see [`Store::ready`].
 pub fn open(url: Option<&str>, namespace: &str) -> Result<Arc<dyn Store>, StoreError> {
-    let clock = Arc::new(HostClock);
+    let clock = Arc::new(SystemClock);
     let Some(url) = url else {
         let path = default_path(|name| std::env::var_os(name))?;
         check_namespace(namespace, "sqlite:")?;
         create_directory(&path)?;
         return Ok(Arc::new(SqliteStore::open(&path, namespace, clock)?));
     };
-    check_namespace(namespace, &redacted(url))?;
+    check_namespace(namespace, &redact(url))?;
     match url.split_once(':') {
         Some(("sqlite", path)) => {
             let path = sqlite_path(url, path)?;
@@ -38,8 +38,7 @@ pub fn open(url: Option<&str>, namespace: &str) -> Result<Arc<dyn Store>, StoreE
         }
         Some(("memory", "")) => Ok(Arc::new(MemoryStore::new(clock))),
         Some(("memory", _)) => Err(bad_url(url, "`memory:` takes nothing after it")),
-        // super::redis::RedisStore::open(url, namespace)
-        Some(("redis" | "redis+unix", _)) => Err(bad_url(url, "not supported yet")),
+        Some(("redis" | "redis+unix", _)) => Ok(Arc::new(RedisStore::open(url, namespace)?)),
         Some((
             "rediss" | "redis+sentinel" | "redis+cluster" | "redis+quorum" | "postgres" | "mysql"
             | "etcd" | "zookeeper",
@@ -62,21 +61,8 @@ fn check_namespace(namespace: &str, place: &str) -> Result<(), StoreError> {
 
 fn bad_url(url: &str, cause: &str) -> StoreError {
     StoreError::BadUrl {
-        url: redacted(url),
+        url: redact(url),
         cause: cause.to_owned(),
-    }
-}
-
-/// The URL without what may be a password: all between `//` and the last `@`, and all after
-/// `?`.
-fn redacted(url: &str) -> String {
-    let (url, query) = match url.split_once('?') {
-        Some((url, _)) => (url, "?***"),
-        None => (url, ""),
-    };
-    match (url.split_once("//"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}//***@{host}{query}"),
-        _ => format!("{url}{query}"),
     }
 }
 
@@ -149,22 +135,6 @@ fn create_directory(path: &Path) -> Result<(), StoreError> {
         ),
         cure: "make it, or name another path with `store = \"sqlite:PATH\"`".to_owned(),
     })
-}
-
-/// This host's wall clock, which is all that a store reads.
-#[derive(Debug)]
-struct HostClock;
-
-impl Clock for HostClock {
-    fn wall(&self) -> Timestamp {
-        jiff::Timestamp::try_from(SystemTime::now())
-            .unwrap_or_default()
-            .into()
-    }
-
-    fn boot(&self) -> BootTime {
-        unreachable!("a store has no boot clock")
-    }
 }
 
 #[cfg(test)]

@@ -10,16 +10,15 @@ mod twin;
 use std::path::Path;
 use std::sync::Arc;
 
-use soloist::clock::Clock;
+use soloist::clock::{Clock, SystemClock};
 use soloist::store::StoreError;
 use soloist::store::sqlite::SqliteStore;
 
 use crate::bench::{NAMESPACE, Peer};
-use crate::fixtures::clock::RealClock;
 
 /// A replica with the file at `path` open.
 pub(crate) fn peer_at(path: &Path, name: &str) -> Peer {
-    peer_by(path, name, Arc::new(RealClock))
+    peer_by(path, name, Arc::new(SystemClock))
 }
 
 /// The same, by a clock of the test's.
