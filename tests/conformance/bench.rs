@@ -25,6 +25,9 @@ pub(crate) const SHORT_TTL: Duration = Duration::from_secs(1);
 /// One step of a schedule whose instants are a millisecond apart, so that laws need not wait.
 pub(crate) const STEP: Duration = Duration::from_millis(1);
 
+/// More lines of history than a law writes.
+const MANY_LINES: usize = 10_000;
+
 /// The namespace of the laws that need but one.
 pub(crate) const NAMESPACE: &str = "shop";
 
@@ -168,7 +171,7 @@ impl Peer {
     }
 
     pub(crate) async fn history(&self, job: Option<&JobName>) -> Vec<AttemptRecord> {
-        let lines = self.store.history(job, usize::MAX).await;
+        let lines = self.store.history(job, MANY_LINES).await;
         lines.expect("the store answers")
     }
 

@@ -57,6 +57,7 @@ macro_rules! conformance {
                 }
                 histories {
                     history_is_told_newest_first_and_by_job
+                    all_history_can_be_asked_for_and_none_of_it
                     history_is_kept_up_to_its_limit
                     history_is_kept_up_to_its_age
                     what_an_attempt_printed_is_kept_as_it_was

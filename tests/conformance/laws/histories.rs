@@ -77,6 +77,17 @@ pub(crate) async fn history_is_told_newest_first_and_by_job<F: Fixture>(bench: &
     assert_eq!(b.history(Some(&job("unknown"))).await, []);
 }
 
+pub(crate) async fn all_history_can_be_asked_for_and_none_of_it<F: Fixture>(bench: &Bench<F>) {
+    let a = bench.replica("a").await;
+    run_many(&a, &a.first_claim("report").await, 2).await;
+    for job in [None, Some(job("report"))] {
+        for (limit, lines) in [(usize::MAX, 2), (1, 1), (0, 0)] {
+            let told = a.store.history(job.as_ref(), limit).await;
+            assert_eq!(told.expect("the store answers").len(), lines, "{limit}");
+        }
+    }
+}
+
 pub(crate) async fn history_is_kept_up_to_its_limit<F: Fixture>(bench: &Bench<F>) {
     let a = bench.replica("a").await;
     let mut claim = a.first_claim("report").await;
