@@ -91,3 +91,4 @@ macro_rules! conformance {
 // The engines, one line each.
 conformance!(memory, crate::fixtures::memory::MemoryFixture);
 conformance!(sqlite, crate::fixtures::sqlite::SqliteFixture);
+conformance!(redis, crate::fixtures::redis::RedisFixture);
