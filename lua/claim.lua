@@ -3,7 +3,8 @@
 --
 -- KEYS  1 jobs  2 leases
 -- ARGV  1 server run id as the caller knows it  2 quarantine ms  3 history prefix
---       4 output prefix  5 holder (name/id)  6 token floor  7 send_by ms, '' for none
+--       4 output prefix  5 token floor  6 channel  7 holder (name/id)
+--       8 send_by ms, '' for none
 --       then per claim 12: job, scheduled_at ms, origin (schedule|manual), run_id,
 --       on_crash (rerun|skip), max_attempts, start_by ms, ttl ms,
 --       token and deadline of the lease to take over ('' for none),
@@ -21,9 +22,9 @@
 -- and deadline; nothing is granted in a grace window; a request that comes after its own
 -- deadline does nothing. No allow-oom: a full server refuses claims before anything is done.
 
-local FIRST, WIDTH = 8, 12
+local FIRST, WIDTH = 9, 12
 local caller = {
-  holder = ARGV[5], floor = tonumber(ARGV[6]), send_by = tonumber(ARGV[7]),
+  holder = ARGV[7], floor = tonumber(ARGV[5]), send_by = tonumber(ARGV[8]),
 }
 
 local function read(at)
@@ -174,8 +175,8 @@ for at = FIRST, #ARGV, WIDTH do
   claims[#claims + 1] = read(at)
   jobs[#jobs + 1] = ARGV[at]
 end
-local call = begin(KEYS[1], jobs, ARGV[1], tonumber(ARGV[2]))
+local call = begin(jobs)
 local answers = {}
 for i, claim in ipairs(claims) do answers[i] = decide(call, claim) end
-local fault = finish(call, KEYS[2], { history = ARGV[3], output = ARGV[4] })
+local fault = finish(call)
 return { call.now, fault, unpack(answers) }

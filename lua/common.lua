@@ -1,7 +1,7 @@
 -- common.lua: the shape of the ledger, for all scripts. `scripts.rs` puts this file between
 -- the first line of each script (its shebang) and the rest.
 --
--- The specification is src/store/rules.rs; this says the same once more, because it has to
+-- The specification is src/store/rules; this says the same once more, because it has to
 -- run inside the server. Every script works in three steps: `begin` reads, the script
 -- decides, `finish` writes. Nothing is written before everything is decided, so a script
 -- that fails has done nothing.
@@ -14,6 +14,9 @@
 -- History keys are not in KEYS: a batch may touch 128 of them and mostly touches none. They
 -- are made from the prefix in ARGV and lie in the same slot.
 --
+-- All scripts that judge leases have KEYS 1 and 2 and ARGV 1 to 6 in common; `begin` and `finish`
+-- read them.
+--
 -- Times are milliseconds and tokens are below 2^53: a Lua number holds both exactly, but
 -- `tostring` prints 14 digits only. Hence `text`.
 
@@ -22,6 +25,7 @@ local STEP_BACK_TOLERATED_US = 60000000
 local TOKEN_MAX = 9007199254740991
 local OUTPUTS_KEPT = 100
 local GROUP_FIELDS = 6
+local NEW_LEDGER_GRACE_MS = 1000
 local NIL_RUN_ID = '00000000-0000-0000-0000-000000000000'
 
 local function text(number)
@@ -84,15 +88,32 @@ local function read_group(values)
   }
 end
 
+-- Nothing is granted for `ms` from now on.
+local function open_grace(group, now, ms)
+  group.grace_until = math.max(group.grace_until, now + ms)
+end
+
+-- What a new incarnation of the server means: it may have lost what was acknowledged, so
+-- holders get time to come back. A ledger that this server never had, and of which the caller
+-- knows no grant, is most likely a first start; a shorter window is enough for holders that are
+-- connected, as the birth is published and they look at once.
+local function reborn(group, now, run, quarantine, floor)
+  local first_start = group.run == '' and floor == 0
+  open_grace(group, now, first_start and math.min(quarantine, NEW_LEDGER_GRACE_MS) or quarantine)
+  group.run, group.born = run, now
+end
+
 -- Begins a call: reads the clock, the group and the records of `jobs`. A small step back of
 -- the clock is waited out (time stands still), a large one opens a grace window, and so does
--- a new incarnation of the server, which also moves `born`.
-local function begin(jobs_key, jobs, known_run, quarantine)
+-- a new incarnation of the server, which also moves `born`. So does a caller that knows of a
+-- grant where the ledger has none: its data were lost.
+local function begin(jobs)
+  local known_run, quarantine, floor = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5])
   local time = redis.call('TIME')
   local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
   local fields = { '#layout', '#run', '#token', '#grace_until', '#clock_us', '#born' }
   for i = 1, #jobs do fields[GROUP_FIELDS + i] = jobs[i] end
-  local values = redis.call('HMGET', jobs_key, unpack(fields))
+  local values = redis.call('HMGET', KEYS[1], unpack(fields))
   local group = read_group(values)
   local before = with(group, {})
   if now_us < group.clock_us then
@@ -105,8 +126,10 @@ local function begin(jobs_key, jobs, known_run, quarantine)
   end
   local now = math.floor(now_us / 1000)
   local run = incarnation(known_run)
-  if group.run ~= run then
-    group.run, group.grace_until, group.born = run, now + quarantine, now
+  if group.run ~= run then reborn(group, now, run, quarantine, floor) end
+  if group.token == 0 and floor > 0 then
+    group.token = floor
+    open_grace(group, now, quarantine)
   end
   local records = {}
   for i = 1, #jobs do
@@ -114,7 +137,7 @@ local function begin(jobs_key, jobs, known_run, quarantine)
     records[jobs[i]] = line and parse(jobs[i], line) or nil
   end
   return {
-    jobs_key = jobs_key, now = now, now_us = now_us, group = group, before = before,
+    now = now, now_us = now_us, group = group, before = before,
     records = records, changed = {}, lines = {},
   }
 end
@@ -219,8 +242,8 @@ end
 
 -- Writes a line of the ledger. It uses pcall and answers the error, or nil: a line that can't
 -- be written is told, and must not undo a lease.
-local function append(call, prefixes, line)
-  local history, output = prefixes.history .. line.job, prefixes.output .. line.job
+local function append(call, line)
+  local history, output = ARGV[3] .. line.job, ARGV[4] .. line.job
   local id = append_line(call, history, line)
   if type(id) == 'string' and line.output ~= '' then
     id = append_output(call, output, id, line)
@@ -229,8 +252,9 @@ local function append(call, prefixes, line)
 end
 
 -- Writes what was decided: the index first, because a record without its entry in there would
--- never be found overdue, while an entry without its record harms nobody.
-local function finish(call, leases_key, prefixes)
+-- never be found overdue, while an entry without its record harms nobody. PUBLISH comes last
+-- and by pcall, as whoever is forbidden to publish must not be left with half a write.
+local function finish(call)
   local fields, closed, opened = group_changes(call), {}, {}
   for job in pairs(call.changed) do
     local record = call.records[job]
@@ -243,12 +267,13 @@ local function finish(call, leases_key, prefixes)
       closed[#closed + 1] = job
     end
   end
-  if #closed > 0 then redis.call('ZREM', leases_key, unpack(closed)) end
-  if #opened > 0 then redis.call('ZADD', leases_key, unpack(opened)) end
-  if #fields > 0 then redis.call('HSET', call.jobs_key, unpack(fields)) end
+  if #closed > 0 then redis.call('ZREM', KEYS[2], unpack(closed)) end
+  if #opened > 0 then redis.call('ZADD', KEYS[2], unpack(opened)) end
+  if #fields > 0 then redis.call('HSET', KEYS[1], unpack(fields)) end
   local fault = ''
   for _, line in ipairs(call.lines) do
-    fault = append(call, prefixes, line) or fault
+    fault = append(call, line) or fault
   end
+  if call.before.run == '' then redis.pcall('PUBLISH', ARGV[6], 'born') end
   return fault
 end

@@ -3,9 +3,10 @@
 --
 -- KEYS  1 jobs  2 leases  3 replicas
 -- ARGV  1 server run id as the caller knows it  2 quarantine ms  3 history prefix
---       4 output prefix  5 replica id  6 what the replica says of itself (JSON, kept as it is)
---       7 scope (overdue|all)  8 how many leases at most  9 abandoned after ms
---       10 how long a silent replica stays listed ms
+--       4 output prefix  5 token floor  6 channel  7 replica id
+--       8 what the replica says of itself (JSON, kept as it is)  9 scope (overdue|all)
+--       10 how many leases at most  11 abandoned after ms
+--       12 how long a silent replica stays listed ms
 -- reply now ms, fault of a history line ('' here), grace left ms,
 --       next deadline ms or -1, then per lease {job, record}
 --
@@ -42,7 +43,7 @@ end
 
 -- Lists the caller, and takes replicas off the list that were not heard of for long.
 local function list_replica(now, retention)
-  redis.call('HSET', KEYS[3], ARGV[5], text(now) .. '|' .. ARGV[6])
+  redis.call('HSET', KEYS[3], ARGV[7], text(now) .. '|' .. ARGV[8])
   local replicas, gone = redis.call('HGETALL', KEYS[3]), {}
   for i = 1, #replicas, 2 do
     local seen_at = tonumber(string.match(replicas[i + 1], '^(%-?%d+)|'))
@@ -51,14 +52,14 @@ local function list_replica(now, retention)
   for _, id in ipairs(gone) do redis.call('HDEL', KEYS[3], id) end
 end
 
-local call = begin(KEYS[1], {}, ARGV[1], tonumber(ARGV[2]))
+local call = begin({})
 local now = call.now
-local from, until_ = '(' .. text(now - tonumber(ARGV[9])), '+inf'
-if ARGV[7] == 'overdue' then until_ = text(now) end
-local jobs = redis.call('ZRANGEBYSCORE', KEYS[2], from, until_, 'LIMIT', '0', ARGV[8])
+local from, until_ = '(' .. text(now - tonumber(ARGV[11])), '+inf'
+if ARGV[9] == 'overdue' then until_ = text(now) end
+local jobs = redis.call('ZRANGEBYSCORE', KEYS[2], from, until_, 'LIMIT', '0', ARGV[10])
 local next_ = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
 local reply = { now, '', grace(call), next_[2] and tonumber(next_[2]) or -1 }
 show(jobs, reply)
-reply[2] = finish(call, KEYS[2], { history = ARGV[3], output = ARGV[4] })
-list_replica(now, tonumber(ARGV[10]))
+reply[2] = finish(call)
+list_replica(now, tonumber(ARGV[12]))
 return reply

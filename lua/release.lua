@@ -3,7 +3,7 @@
 --
 -- KEYS  1 jobs  2 leases
 -- ARGV  1 server run id as the caller knows it  2 quarantine ms  3 history prefix
---       4 output prefix  5 holder (name/id)  6 channel
+--       4 output prefix  5 token floor  6 channel  7 holder (name/id)
 --       then per release 12: job, scheduled_at ms, origin, run_id, token, attempt, on_crash,
 --       outcome, detail (JSON, kept as it is), output (bytes, '' for none),
 --       history limit, history age ms
@@ -15,8 +15,8 @@
 -- and says so. PUBLISH comes last and by pcall: whoever is forbidden to publish has still
 -- released. allow-oom: it frees more than it takes, and must work when nothing else does.
 
-local FIRST, WIDTH = 7, 12
-local holder = ARGV[5]
+local FIRST, WIDTH = 8, 12
+local holder = ARGV[7]
 
 local function read(at)
   return {
@@ -48,9 +48,9 @@ for at = FIRST, #ARGV, WIDTH do
   releases[#releases + 1] = read(at)
   jobs[#jobs + 1] = ARGV[at]
 end
-local call = begin(KEYS[1], jobs, ARGV[1], tonumber(ARGV[2]))
+local call = begin(jobs)
 local answers, handed_over = {}, {}
 for i, release in ipairs(releases) do answers[i] = decide(call, release, handed_over) end
-local fault = finish(call, KEYS[2], { history = ARGV[3], output = ARGV[4] })
+local fault = finish(call)
 if #handed_over > 0 then redis.pcall('PUBLISH', ARGV[6], table.concat(handed_over, ',')) end
 return { call.now, fault, unpack(answers) }

@@ -3,7 +3,7 @@
 --
 -- KEYS  1 jobs  2 leases
 -- ARGV  1 server run id as the caller knows it  2 quarantine ms  3 history prefix
---       4 output prefix  5 holder (name/id)
+--       4 output prefix  5 token floor  6 channel  7 holder (name/id)
 --       then per renewal 9: job, scheduled_at ms, origin, run_id, token, attempt, on_crash,
 --       ttl ms, last deadline heard of ms
 -- reply now ms, fault of a history line ('' here), then per renewal
@@ -15,8 +15,8 @@
 -- stands still. allow-oom: a server out of memory must not cost a running job its lease; the
 -- record is written over in place.
 
-local FIRST, WIDTH = 6, 9
-local holder = ARGV[5]
+local FIRST, WIDTH = 8, 9
+local holder = ARGV[7]
 
 local function read(at)
   return {
@@ -44,8 +44,8 @@ for at = FIRST, #ARGV, WIDTH do
   renewals[#renewals + 1] = read(at)
   jobs[#jobs + 1] = ARGV[at]
 end
-local call = begin(KEYS[1], jobs, ARGV[1], tonumber(ARGV[2]))
+local call = begin(jobs)
 local answers = {}
 for i, renewal in ipairs(renewals) do answers[i] = decide(call, renewal) end
-local fault = finish(call, KEYS[2], { history = ARGV[3], output = ARGV[4] })
+local fault = finish(call)
 return { call.now, fault, unpack(answers) }

@@ -195,8 +195,8 @@ impl HeldLeases {
                 work.renewals.push(lease.renewal());
             }
             if lease.release_due(now) {
-                let free = self.release_calls < RELEASE_CALLS && work.releases.len() < BATCH_LIMIT;
-                match free {
+                let call_free = self.release_calls < RELEASE_CALLS;
+                match call_free && fits(&work.releases, lease) {
                     true => work.releases.extend(lease.begin_release()),
                     false => {
                         put_off.push(run_id);
@@ -459,6 +459,14 @@ impl Lease {
             Some(_) => renewal,
         }
     }
+}
+
+/// Whether the release of a lease can go along with others: the call has room, and none of
+/// them is of the same job.
+fn fits(releases: &[Release], lease: &Lease) -> bool {
+    let job = &lease.claim.occurrence.job;
+    let another = |release: &Release| release.occurrence.job != *job;
+    releases.len() < BATCH_LIMIT && releases.iter().all(another)
 }
 
 /// Later than any boot lasts: nothing is due.

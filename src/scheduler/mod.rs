@@ -29,7 +29,7 @@ pub mod time;
 mod timers;
 mod watch;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -184,7 +184,9 @@ impl Scheduler {
             self.claim_due(now);
         }
         while let Some(claims) = self.claims.take_ready(now) {
-            self.effects.push_back(Effect::Claim(claims));
+            for batch in batches(claims, |claim| &claim.occurrence.job) {
+                self.effects.push_back(Effect::Claim(batch));
+            }
         }
         if self.is_done() {
             self.finished = true;
@@ -325,8 +327,8 @@ impl Scheduler {
                 return;
             }
             work.stops.into_iter().for_each(|stop| self.stop(stop));
-            for batch in work.renewals.chunks(BATCH_LIMIT) {
-                self.effects.push_back(Effect::Renew(batch.to_vec()));
+            for batch in batches(work.renewals, |renewal| &renewal.occurrence.job) {
+                self.effects.push_back(Effect::Renew(batch));
             }
             if !work.releases.is_empty() {
                 self.effects.push_back(Effect::Release(work.releases));
@@ -352,4 +354,23 @@ impl Scheduler {
 /// An id for a replica: random, new at each start.
 pub fn draw_replica_id(random: [u8; 16]) -> Uuid {
     uuid::Builder::from_random_bytes(random).into_uuid()
+}
+
+/// Cuts items into batches that a store takes: none too large, and no job twice in one.
+fn batches<T>(items: Vec<T>, job: impl Fn(&T) -> &JobName) -> Vec<Vec<T>> {
+    let mut batches: Vec<(HashSet<JobName>, Vec<T>)> = Vec::new();
+    for item in items {
+        let name = job(&item).clone();
+        let fits = |(jobs, batch): &&mut (HashSet<JobName>, Vec<T>)| {
+            batch.len() < BATCH_LIMIT && !jobs.contains(&name)
+        };
+        match batches.iter_mut().find(fits) {
+            Some((jobs, batch)) => {
+                jobs.insert(name);
+                batch.push(item);
+            }
+            None => batches.push((HashSet::from([name]), vec![item])),
+        }
+    }
+    batches.into_iter().map(|(_, batch)| batch).collect()
 }

@@ -81,17 +81,6 @@ async fn a_token_is_above_the_clock_the_last_token_and_what_the_caller_has_seen(
 }
 
 #[tokio::test]
-async fn more_items_than_a_batch_takes_are_cut_into_several() {
-    let server = RedisServer::shared();
-    let store = fresh_store(server).await;
-    let jobs: Vec<_> = (0..300).map(|n| job(&format!("job-{n}"))).collect();
-    let registered = store.register(&caller("one"), &jobs).await.unwrap().answer;
-    assert_eq!(registered.len(), 300);
-    assert!(registered.iter().all(|registration| registration.new));
-    assert_eq!(store.snapshot().await.unwrap().answer.jobs.len(), 300);
-}
-
-#[tokio::test]
 async fn nothing_to_ask_is_no_error() {
     let store = fresh_store(RedisServer::shared()).await;
     let answered = store.claim(&caller("one"), &[]).await.unwrap();

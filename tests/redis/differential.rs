@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use soloist::clock::Clock;
-use soloist::scheduler::job::OnCrash;
+use soloist::scheduler::job::{JobName, OnCrash};
 use soloist::scheduler::lease::{
     AttemptDetail, Captured, Claim, ClaimAnswer, FencingToken, Observation, Origin, Outcome,
     Output, Release, Renewal, Retention, RunId, Scope, Sighting,
@@ -24,7 +24,7 @@ use test_support::clock_shim::SteppingClock;
 use test_support::redis::RedisServer;
 use uuid::Uuid;
 
-use crate::world::{caller, claim, fresh_store, info, job};
+use crate::world::{caller, claim, fresh_store, impatient, info, job};
 
 /// How many requests one seed sends.
 const STEPS: u32 = 1_500;
@@ -119,6 +119,11 @@ impl Pair {
         let redis = fresh_store(server).await;
         let clock = Arc::new(TwinClock::default());
         let twin = MemoryStore::new(clock.clone());
+        let first = impatient();
+        twin.observe(&first, &info(), Scope::Overdue)
+            .await
+            .expect(ANSWERS);
+        twin.depart(&first).await.expect(ANSWERS);
         let began = redis.snapshot().await.expect(ANSWERS);
         for replica in began.answer.replicas {
             // The twin has never heard of who opened the namespace.
@@ -181,6 +186,7 @@ impl Pair {
     async fn claim(&mut self, caller: &mut Caller) {
         let count = 1 + self.random.below(4);
         let claims: Vec<Claim> = (0..count).map(|_| self.any_claim()).collect();
+        let claims = of_different_jobs(claims, |claim| &claim.occurrence.job);
         if self.random.one_in(16) {
             caller.send_by = Some(self.about_now(2_000));
         }
@@ -279,6 +285,7 @@ impl Pair {
     async fn renew(&mut self, caller: &Caller) {
         let count = 1 + self.random.below(3);
         let releases: Vec<_> = (0..count).filter_map(|_| self.any_held()).collect();
+        let releases = of_different_jobs(releases, |release| &release.occurrence.job);
         let renewals: Vec<Renewal> = releases
             .into_iter()
             .map(|release| Renewal {
@@ -292,6 +299,7 @@ impl Pair {
                 last_deadline: self.about_now(60_000),
             })
             .collect();
+        let renewals = of_different_jobs(renewals, |renewal| &renewal.occurrence.job);
         let answer = self.redis.renew(caller, &renewals).await;
         let answer = self.at(answer);
         let expected = self.twin.renew(caller, &renewals).await.expect(ANSWERS);
@@ -301,6 +309,7 @@ impl Pair {
     async fn release(&mut self, caller: &Caller) {
         let count = 1 + self.random.below(2);
         let releases: Vec<_> = (0..count).filter_map(|_| self.any_held()).collect();
+        let releases = of_different_jobs(releases, |release| &release.occurrence.job);
         let answer = self.redis.release(caller, &releases).await;
         let answer = self.at(answer);
         let expected = self.twin.release(caller, &releases).await.expect(ANSWERS);
@@ -467,4 +476,11 @@ async fn scripts_say_what_the_rules_say_while_the_clock_goes_forward() {
 #[tokio::test]
 async fn scripts_say_what_the_rules_say_while_the_clock_steps_both_ways() {
     run([3, 4], Steps::BothWays).await;
+}
+
+/// A batch as stores take it: the first of each job.
+fn of_different_jobs<T>(mut items: Vec<T>, job: impl Fn(&T) -> &JobName) -> Vec<T> {
+    let mut seen = std::collections::HashSet::new();
+    items.retain(|item| seen.insert(job(item).clone()));
+    items
 }

@@ -2,7 +2,7 @@
 //! held to what it should be.
 
 use soloist::scheduler::lease::{BATCH_LIMIT, Claim, ClaimAnswer, Grant, Outcome, RunId, Scope};
-use soloist::store::Store;
+use soloist::store::{Answered, Store, StoreError};
 use test_support::redis::RedisServer;
 
 use crate::world::{caller, claim, fresh_store, info, just_due, printed, release, renewal};
@@ -33,7 +33,7 @@ async fn a_thousand_jobs_due_in_one_second_cost_eight_calls_a_replica() {
     assert_eq!(batches, 8);
     server.command(&["CONFIG", "RESETSTAT"]);
 
-    let won = store.claim(&one, &claims).await.unwrap().answer;
+    let won = in_batches(&claims, async |batch| store.claim(&one, batch).await).await;
     let grants: Vec<Grant> = won
         .into_iter()
         .map(|answer| match answer {
@@ -50,7 +50,7 @@ async fn a_thousand_jobs_due_in_one_second_cost_eight_calls_a_replica() {
             ..claim.clone()
         })
         .collect();
-    let lost = store.claim(&other, &rivals).await.unwrap().answer;
+    let lost = in_batches(&rivals, async |batch| store.claim(&other, batch).await).await;
     assert!(
         lost.iter()
             .all(|answer| matches!(answer, ClaimAnswer::Held(_)))
@@ -59,7 +59,7 @@ async fn a_thousand_jobs_due_in_one_second_cost_eight_calls_a_replica() {
 
     let held = || claims.iter().zip(&grants);
     let renewals: Vec<_> = held().map(|(claim, grant)| renewal(claim, grant)).collect();
-    store.renew(&one, &renewals).await.unwrap();
+    in_batches(&renewals, async |batch| store.renew(&one, batch).await).await;
     assert_eq!(report(&server, "renewals", JOBS), batches);
 
     store.observe(&one, &info(), Scope::Overdue).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_thousand_jobs_due_in_one_second_cost_eight_calls_a_replica() {
             release
         })
         .collect();
-    store.release(&one, &releases).await.unwrap();
+    in_batches(&releases, async |batch| store.release(&one, batch).await).await;
     assert_eq!(report(&server, "releases with output", JOBS), batches);
 
     let due = just_due(&store).await;
@@ -89,4 +89,16 @@ async fn a_thousand_jobs_due_in_one_second_cost_eight_calls_a_replica() {
             .unwrap();
     }
     assert_eq!(report(&server, "claims alone", alone.len()), 100);
+}
+
+/// Sends batches as large as a store takes, one after the other.
+async fn in_batches<I, A>(
+    items: &[I],
+    send: impl AsyncFn(&[I]) -> Result<Answered<Vec<A>>, StoreError>,
+) -> Vec<A> {
+    let mut answers = Vec::new();
+    for batch in items.chunks(BATCH_LIMIT) {
+        answers.extend(send(batch).await.expect("a server that answers").answer);
+    }
+    answers
 }

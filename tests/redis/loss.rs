@@ -186,6 +186,40 @@ async fn a_grace_window_begins_once_however_many_look() {
 }
 
 #[tokio::test]
+async fn a_first_start_waits_for_a_second_at_most() {
+    let server = RedisServer::start();
+    let store = RedisStore::open(&server.url(), "new").unwrap();
+    let left = observe(&store, &caller("first")).await.answer.grace;
+    assert!(
+        left <= Duration::from_secs(1) && !left.is_zero(),
+        "{left:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_newcomer_to_a_lost_ledger_is_held_back_by_those_who_know_of_grants() {
+    let scene = Scene::after(Loss::Flushed).await;
+    let mut news = scene.store.events();
+    let newcomer = Caller {
+        quarantine: SHORT_QUARANTINE,
+        ..caller("newcomer")
+    };
+    let short = observe(&scene.store, &newcomer).await.answer.grace;
+    assert!(short <= Duration::from_secs(1), "{short:?}");
+    // The birth is told, so that who holds a lease looks before that second is over.
+    news.recv().await.unwrap();
+    let full = observe(&scene.store, &scene.holder).await.answer.grace;
+    assert!(full > short, "{full:?}");
+    let mut claim = scene.claim.clone();
+    claim.occurrence.job = job("another");
+    let answer = ask(&scene.store, &newcomer, &claim).await;
+    assert!(
+        matches!(answer, ClaimAnswer::Grace { wait } if wait > short),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_restart_that_kept_its_data_opens_a_grace_window_too() {
     let mut server = RedisServer::options().appendonly().start();
     let store = fresh_store(&server).await;

@@ -40,13 +40,14 @@ use self::listener::{Listener, Subscription};
 use self::reading::Reader;
 use self::reply::Reply;
 use self::request::Request;
+use super::limits::check_batch;
 use super::{
     Answered, AttemptRecord, Caller, EVENT_CAPACITY, Observation, Registration, ReplicaInfo, Scope,
     Snapshot, Store, StoreError, StoreEvent,
 };
 use crate::scheduler::job::{JobName, check_name};
 use crate::scheduler::lease::{
-    BATCH_LIMIT, Claim, ClaimAnswer, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, RunId,
+    Claim, ClaimAnswer, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, RunId,
 };
 
 /// How long a call that leases hang on may take. Callers with shorter leases give up sooner.
@@ -90,27 +91,21 @@ impl RedisStore {
         })
     }
 
-    /// Sends items in batches, in their order, each batch in one round trip.
-    async fn batches<I, A>(
+    /// Sends a batch in one round trip.
+    async fn batch<'a, I, A>(
         &self,
-        items: &[I],
-        request: impl Fn(&[I]) -> Request + Send,
+        items: &'a [I],
+        job: impl Fn(&'a I) -> &'a JobName,
+        request: impl FnOnce(&[I]) -> Request + Send,
         decode: fn(&[Value]) -> Option<A>,
     ) -> Result<Answered<Vec<A>>, StoreError>
     where
         I: Sync,
         A: Send,
     {
-        let (first, rest) = items.split_at(items.len().min(BATCH_LIMIT));
-        let reply = self.calls.run(request(first)).await?;
-        // The answers of all are no newer than the oldest of them.
-        let mut all = self.understood(reply::batch(&reply, first.len(), decode))?;
-        for items in rest.chunks(BATCH_LIMIT) {
-            let reply = self.calls.run(request(items)).await?;
-            let more = self.understood(reply::batch(&reply, items.len(), decode))?;
-            all.answer.extend(more.answer);
-        }
-        Ok(all)
+        check_batch(&self.place, items.iter().map(job))?;
+        let reply = self.calls.run(request(items)).await?;
+        self.understood(reply::batch(&reply, items.len(), decode))
     }
 
     /// The answer in a reply; a reply that has none is an error.
@@ -181,7 +176,8 @@ impl Store for RedisStore {
         jobs: &[JobName],
     ) -> Result<Answered<Vec<Registration>>, StoreError> {
         let request = |jobs: &[JobName]| request::register(&self.keys, caller, jobs);
-        self.batches(jobs, request, reply::registration).await
+        self.batch(jobs, |job| job, request, reply::registration)
+            .await
     }
 
     async fn claim(
@@ -190,7 +186,8 @@ impl Store for RedisStore {
         claims: &[Claim],
     ) -> Result<Answered<Vec<ClaimAnswer>>, StoreError> {
         let request = |claims: &[Claim]| request::claim(&self.keys, caller, claims);
-        self.batches(claims, request, reply::claim).await
+        self.batch(claims, |claim| &claim.occurrence.job, request, reply::claim)
+            .await
     }
 
     async fn renew(
@@ -199,7 +196,13 @@ impl Store for RedisStore {
         renewals: &[Renewal],
     ) -> Result<Answered<Vec<RenewalAnswer>>, StoreError> {
         let request = |renewals: &[Renewal]| request::renew(&self.keys, caller, renewals);
-        self.batches(renewals, request, reply::renewal).await
+        self.batch(
+            renewals,
+            |renewal| &renewal.occurrence.job,
+            request,
+            reply::renewal,
+        )
+        .await
     }
 
     async fn release(
@@ -208,7 +211,13 @@ impl Store for RedisStore {
         releases: &[Release],
     ) -> Result<Answered<Vec<ReleaseAnswer>>, StoreError> {
         let request = |releases: &[Release]| request::release(&self.keys, caller, releases);
-        self.batches(releases, request, reply::release).await
+        self.batch(
+            releases,
+            |release| &release.occurrence.job,
+            request,
+            reply::release,
+        )
+        .await
     }
 
     async fn observe(

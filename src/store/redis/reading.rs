@@ -106,7 +106,7 @@ impl Reader {
         for job in jobs {
             let history = self.keys.history(job);
             let command = commands.cmd("XREVRANGE").arg(history).arg("+").arg("-");
-            command.arg("COUNT").arg(limit);
+            command.arg("COUNT").arg(count_of(limit));
         }
         let answers = self.read(commands).await?;
         let mut lines = Vec::new();
@@ -206,4 +206,9 @@ fn pairs(value: &Value) -> Option<&[[Value; 2]]> {
         (pairs, []) => Some(pairs),
         _ => None,
     }
+}
+
+/// What a server takes for a count: anything up to its largest integer.
+fn count_of(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }

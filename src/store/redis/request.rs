@@ -44,6 +44,8 @@ impl Request {
         arguments.millis(caller.quarantine);
         arguments.text(&keys.history_prefix);
         arguments.text(&keys.output_prefix);
+        arguments.text(caller.token_floor.to_string());
+        arguments.text(&keys.events);
         Self {
             operation,
             keys: vec![keys.jobs.clone(), keys.leases.clone()],
@@ -74,7 +76,6 @@ pub(super) fn register(keys: &Keys, caller: &Caller, jobs: &[JobName]) -> Reques
 pub(super) fn claim(keys: &Keys, caller: &Caller, claims: &[Claim]) -> Request {
     let mut request = Request::held_by(Operation::Claim, keys, caller);
     let arguments = &mut request.arguments;
-    arguments.text(caller.token_floor.to_string());
     arguments.time_or_empty(caller.send_by);
     for claim in claims {
         arguments.text(claim.occurrence.job.as_str());
@@ -113,7 +114,6 @@ pub(super) fn renew(keys: &Keys, caller: &Caller, renewals: &[Renewal]) -> Reque
 pub(super) fn release(keys: &Keys, caller: &Caller, releases: &[Release]) -> Request {
     let mut request = Request::held_by(Operation::Release, keys, caller);
     let arguments = &mut request.arguments;
-    arguments.text(&keys.events);
     for release in releases {
         arguments.text(release.occurrence.job.as_str());
         arguments.time(release.occurrence.scheduled_at);

@@ -43,7 +43,8 @@ pub(super) struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// Begins a call at the store's time in microseconds. A small step back of the clock is
-    /// waited out (time stands still); a large one opens a grace window.
+    /// waited out (time stands still); a large one opens a grace window, and so does a caller
+    /// that knows of a grant where the ledger has none: its data were lost.
     pub(super) fn begin(group: &'a mut Group, caller: &'a Caller, clock_us: i64) -> Self {
         let mut now_us = clock_us;
         if clock_us < group.clock_us {
@@ -56,6 +57,11 @@ impl<'a> Call<'a> {
             }
         }
         let now = Timestamp::from_millis(now_us.div_euclid(1000));
+        let lost = group.token == FencingToken::default() && caller.token_floor > group.token;
+        if lost {
+            group.token = caller.token_floor;
+            group.grace_until = group.grace_until.max(now + caller.quarantine);
+        }
         Self {
             group,
             caller,
