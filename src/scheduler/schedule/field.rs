@@ -269,7 +269,7 @@ impl<'a> Field<'a> {
         if let Some(period) = self.unit.restarts_every() {
             let text = item.text;
             self.warnings.push(item.warning(format!(
-                "`{text}` starts afresh each {period}, so the last wait of each is shorter than {step}"
+                "`{text}` starts afresh each {period}, so not all waits are {step}"
             )));
         }
     }

@@ -4,6 +4,7 @@
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 use super::cron::{Cron, Days, DaysOfMonth, DaysOfWeek, FIRST_YEAR, LAST_YEAR, Times};
 use super::field::Bits;
@@ -79,42 +80,40 @@ pub(super) fn at(when: Piece<'_>) -> Result<Rule, ScheduleError> {
         let error = zone.error("a schedule can't name a time zone");
         return Err(error.hint("set `timezone` on the job, and leave out the offset here"));
     }
-    // jiff reads a date alone as its midnight, which RFC 3339 knows nothing of.
-    let complete = when.text.contains(':');
-    let read = if let Ok(instant) = when.text.parse::<Timestamp>() {
-        let year = jiff::tz::TimeZone::UTC.to_datetime(instant).year();
-        Some((
-            year,
-            instant.subsec_nanosecond(),
-            Rule::At(instant.as_second()),
-        ))
-    } else {
-        let local = when.text.parse::<DateTime>().ok();
-        local.map(|local| {
-            (
-                local.year(),
-                local.subsec_nanosecond(),
-                Rule::Cron(only(local)),
-            )
-        })
-    };
-    let Some((year, nanosecond, rule)) = read.filter(|_| complete) else {
+    let Some((date_time, instant)) = moment(when.text) else {
         return Err(when
             .error(format!("`{}` is not a date and time", when.text))
             .hint(hint));
     };
-    if nanosecond != 0 {
+    if date_time.subsec_nanosecond() != 0 {
         let error = when.error("a schedule can't have fractions of a second");
         return Err(error.hint("schedules are in whole seconds"));
     }
     let years = FIRST_YEAR..=LAST_YEAR;
-    if !u16::try_from(year).is_ok_and(|year| years.contains(&year)) {
+    if !u16::try_from(date_time.year()).is_ok_and(|year| years.contains(&year)) {
         return Err(when.error(format!("years go from {FIRST_YEAR} to {LAST_YEAR}")));
     }
-    Ok(rule)
+    Ok(match instant {
+        Some(instant) => Rule::At(instant.as_second()),
+        None => Rule::Cron(only(date_time)),
+    })
 }
 
-/// The schedule of one local time: daylight saving treats it as any other.
+/// A date and time: that of UTC and its instant where there is an offset, else the local one.
+fn moment(text: &str) -> Option<(DateTime, Option<Timestamp>)> {
+    // jiff reads a date alone as its midnight, an hour alone as the full one, and a 60th second
+    // as the one before, which are more than RFC 3339 says or less than was meant.
+    if text.as_bytes().get(13) != Some(&b':') || text.contains(":60") {
+        return None;
+    }
+    match text.parse::<Timestamp>() {
+        Ok(instant) => Some((TimeZone::UTC.to_datetime(instant), Some(instant))),
+        Err(_) => Some((text.parse().ok()?, None)),
+    }
+}
+
+/// The schedule of one local time, in a year that a field can name: daylight saving treats it as
+/// any other.
 fn only(local: DateTime) -> Cron {
     Cron {
         times: Times {

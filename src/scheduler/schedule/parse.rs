@@ -129,6 +129,7 @@ fn cron(text: Piece<'_>, words: &[Piece<'_>], name: &str) -> Parsed {
         warnings.extend(field.warnings.iter().cloned());
     }
     warnings.extend(both_days(&dom, &dow));
+    warnings.extend(quartz_weekday(words.len(), &dow));
     let times = Times {
         seconds: second.values.low(),
         minutes: minute.values.low(),
@@ -203,4 +204,19 @@ fn both_days(dom: &Field<'_>, dow: &Field<'_>) -> Option<ScheduleWarning> {
         ),
         span: dom.piece.start..dow.piece.span().end,
     })
+}
+
+/// A word on numbered weekdays beside a year: only Quartz has years, and it counts otherwise.
+fn quartz_weekday(fields: usize, dow: &Field<'_>) -> Option<ScheduleWarning> {
+    let is_numbered = |item: Piece<'_>| {
+        let day = item.text.split(['#', '/']).next().unwrap_or_default();
+        day.contains(|c: char| c.is_ascii_digit())
+    };
+    if fields < 7 || !dow.piece.split(',').any(is_numbered) {
+        return None;
+    }
+    let text = dow.piece.text;
+    Some(dow.piece.warning(format!(
+        "day of week `{text}` is read with 1 as Monday, and in Quartz 1 is Sunday: names such as `MON` leave no doubt"
+    )))
 }

@@ -211,23 +211,30 @@ impl Zone {
             };
         }
         let offset = self.offset(at);
-        let start = self.zone.preceding(instant(at + 1)).next().map(|start| {
-            let start = start_of(&start);
-            Transition {
-                at: start,
-                before: self.offset(start - 1),
-                after: offset,
-            }
-        });
-        let end = self
+        let mut start = self
             .zone
-            .following(instant(at))
+            .preceding(instant(at + 1))
             .next()
-            .map(|end| Transition {
-                at: start_of(&end),
-                before: offset,
-                after: i64::from(end.offset().seconds()),
-            });
+            .map(|start| start_at(&start));
+        let mut following = self.zone.following(instant(start.unwrap_or(at)));
+        let mut end = following.next();
+        // After the last change that a zone lists by itself, jiff looks back by the zone's rule
+        // for the years to come, and so may overlook that last one (Ciudad Juárez, 2022, changed
+        // 24 days after the rule would have had it). Forwards it finds them all.
+        while let Some(next) = end.take_if(|next| start_at(next) <= at) {
+            start = Some(start_at(&next));
+            end = following.next();
+        }
+        let start = start.map(|start| Transition {
+            at: start,
+            before: self.offset(start - 1),
+            after: offset,
+        });
+        let end = end.map(|end| Transition {
+            at: start_at(&end),
+            before: offset,
+            after: i64::from(end.offset().seconds()),
+        });
         Segment { offset, start, end }
     }
 
@@ -244,7 +251,7 @@ pub(super) fn has_match(cron: &Cron, local: Range<i64>) -> bool {
             .is_some_and(|found| found < local.end)
 }
 
-fn start_of(transition: &TimeZoneTransition<'_>) -> i64 {
+fn start_at(transition: &TimeZoneTransition<'_>) -> i64 {
     transition.timestamp().as_second()
 }
 

@@ -284,6 +284,28 @@ fn midnight_itself_can_be_skipped_or_repeated() {
     );
 }
 
+/// Ciudad Juárez set its clocks back 24 days after the rule that it follows since would have:
+/// 23:00 to 23:59 of 29 November 2022 came twice.
+#[test]
+fn a_change_between_two_rules_is_seen_from_both_sides() {
+    let schedule = zoned("30 22,23 * * *", "America/Ciudad_Juarez", RunAfter, First);
+    let instants = [
+        "2022-11-30T04:30:00Z",
+        "2022-11-30T05:30:00Z",
+        "2022-12-01T05:30:00Z",
+        "2022-12-01T06:30:00Z",
+    ];
+    assert_eq!(next(&schedule, "2022-11-30T00:00:00Z", 4), instants);
+    for pair in instants.windows(2) {
+        assert_eq!(schedule.last_before(at(pair[1])), Some(at(pair[0])));
+    }
+    // The rule alone would have repeated 01:00 to 01:59 of 6 November.
+    let one = zoned("30 1 * * *", "America/Ciudad_Juarez", RunAfter, First);
+    assert_eq!(one.oddity(at("2022-11-06T07:30:00Z")), None);
+    let once = ["2022-11-06T07:30:00Z", "2022-11-07T07:30:00Z"];
+    assert_eq!(next(&one, "2022-11-06T00:00:00Z", 2), once);
+}
+
 #[test]
 fn an_interval_knows_no_clocks() {
     let every = zoned("@every 1h", NEW_YORK, Skip, Last);
@@ -330,56 +352,4 @@ fn a_single_local_time_follows_the_policy() {
         both.last_before(at("2199-01-01T00:00:00Z")),
         Some(at("2027-11-07T06:30:00Z"))
     );
-}
-
-#[test]
-fn a_preview_names_what_the_clocks_did() {
-    let local = |text: &str| text.parse::<jiff::civil::DateTime>().expect("a local time");
-    let schedule = zoned("0,30 1-3 * * *", NEW_YORK, RunAfter, Both);
-    let after_gap = schedule.oddity(at("2027-03-14T07:00:00Z")).expect("odd");
-    assert_eq!(
-        after_gap,
-        Oddity::AfterGap {
-            first: local("2027-03-14T02:00:00"),
-            last: local("2027-03-14T02:30:00")
-        }
-    );
-    assert_eq!(
-        after_gap.to_string(),
-        "stands for 2027-03-14T02:00:00 to 2027-03-14T02:30:00, which are skipped"
-    );
-    assert_eq!(schedule.oddity(at("2027-03-14T07:30:00Z")), None);
-    assert_eq!(
-        schedule.oddity(at("2027-11-07T05:30:00Z")),
-        Some(Oddity::RepeatedFirst)
-    );
-    assert_eq!(
-        schedule.oddity(at("2027-11-07T06:00:00Z")),
-        Some(Oddity::RepeatedSecond)
-    );
-    assert_eq!(schedule.oddity(at("2027-11-07T07:00:00Z")), None);
-    // No time of this one is skipped, so its 03:00 is as any other.
-    assert_eq!(
-        zoned("0 3 * * *", NEW_YORK, RunAfter, First).oddity(at("2027-03-14T07:00:00Z")),
-        None
-    );
-    assert_eq!(utc("@daily").oddity(Timestamp::from_millis(i64::MAX)), None);
-}
-
-#[test]
-fn what_is_skipped_for_good_can_be_listed() {
-    let listed = |text: &str, gap| {
-        let schedule = zoned(text, NEW_YORK, gap, First);
-        schedule.skipped_between(at("2027-01-01T00:00:00Z"), at("2029-01-01T00:00:00Z"))
-    };
-    let skipped = listed("0,30 2 * * *", Skip);
-    assert_eq!(skipped.len(), 2);
-    assert_eq!(skipped[0].at, at("2027-03-14T07:00:00Z"));
-    assert_eq!(
-        (skipped[0].first.to_string(), skipped[0].last.to_string()),
-        ("2027-03-14T02:00:00".into(), "2027-03-14T02:30:00".into())
-    );
-    assert!(listed("0,30 2 * * *", RunAfter).is_empty());
-    assert!(listed("0,30 * * * *", Skip).is_empty());
-    assert!(listed("0,30 4 * * *", Skip).is_empty());
 }

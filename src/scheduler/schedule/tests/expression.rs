@@ -5,7 +5,7 @@ use std::fmt;
 use proptest::prelude::*;
 
 /// One item of a list.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Item {
     Star,
     Every(u32),
@@ -17,6 +17,8 @@ pub(super) enum Item {
     BeforeLast(u32),
     /// Day of month only: nearest weekday.
     Nearest(u32),
+    /// Day of month only: the last weekday.
+    LastWeekday,
     /// Day of week only.
     Nth(u32, u32),
     /// Day of week only.
@@ -24,7 +26,7 @@ pub(super) enum Item {
 }
 
 /// A list of items.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct List(pub(super) Vec<Item>);
 
 /// Six fields.
@@ -81,6 +83,10 @@ impl Item {
                 nearest.next() == Some(i64::from(wall.day))
             }
             Self::Nearest(_) => false,
+            Self::LastWeekday => {
+                let working = |day: u32| !matches!(weekday_of(day), 0 | 6);
+                working(wall.day) && !(wall.day + 1..=wall.days_in_month).any(working)
+            }
             _ => self.has(wall.day, 1),
         }
     }
@@ -108,23 +114,41 @@ impl List {
 impl Expression {
     /// Whether a local time matches.
     pub(super) fn matches(&self, wall: &Wall) -> bool {
+        // The rarest first: a walk asks for every instant.
+        self.minute.has(wall.minute, 0)
+            && self.second.has(wall.second, 0)
+            && self.hour.has(wall.hour, 0)
+            && self.month.has(wall.month, 1)
+            && self.matches_day(wall)
+    }
+
+    fn matches_day(&self, wall: &Wall) -> bool {
         let day = self.day.0.iter().any(|item| item.has_day(wall));
         let weekday = self.weekday.0.iter().any(|item| item.has_weekday(wall));
-        let due_day = if self.day.has_star() || self.weekday.has_star() {
+        if self.day.has_star() || self.weekday.has_star() {
             day && weekday
         } else {
             day || weekday
-        };
-        due_day
-            && self.second.has(wall.second, 0)
-            && self.minute.has(wall.minute, 0)
-            && self.hour.has(wall.hour, 0)
-            && self.month.has(wall.month, 1)
+        }
     }
 
     /// Whether every hour matches, so that it follows elapsed time.
     pub(super) fn is_of_all_hours(&self) -> bool {
         (0..24).all(|hour| self.hour.has(hour, 0))
+    }
+}
+
+impl fmt::Display for Wall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            month,
+            day,
+            hour,
+            minute,
+            second,
+            ..
+        } = self;
+        write!(f, "{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
     }
 }
 
@@ -140,6 +164,7 @@ impl fmt::Display for Item {
             Self::BeforeLast(0) => write!(f, "L"),
             Self::BeforeLast(before) => write!(f, "L-{before}"),
             Self::Nearest(day) => write!(f, "{day}W"),
+            Self::LastWeekday => write!(f, "LW"),
             Self::Nth(weekday, nth) => write!(f, "{weekday}#{nth}"),
             Self::Last(weekday) => write!(f, "{weekday}L"),
         }
@@ -209,6 +234,7 @@ pub(super) fn day() -> impl Strategy<Value = List> {
     let special = prop_oneof![
         (0..=30u32).prop_map(Item::BeforeLast),
         (1..=31u32).prop_map(Item::Nearest),
+        Just(Item::LastWeekday),
     ];
     prop_oneof![4 => star(), 2 => list(item(1, 31)), 1 => list(prop_oneof![special, item(1, 31)])]
 }

@@ -1,13 +1,21 @@
 //! What a schedule must hold to.
 
 mod clocks;
+mod days;
 mod dialect;
 mod errors;
 mod expression;
+mod hashed;
+mod history;
+mod oddities;
 mod oracle;
+mod other_crate;
+mod special;
 mod speed;
+mod walk;
 
 use jiff::tz::TimeZone;
+use proptest::test_runner::Config;
 
 use super::*;
 
@@ -55,4 +63,15 @@ fn next_local(schedule: &Schedule, after: &str, count: usize) -> Vec<String> {
         zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
     };
     following.take(count).map(local).collect()
+}
+
+/// How often a property is tried: `PROPTEST_CASES` times in a long run, else few enough for
+/// every day. A failure prints its smallest input, which belongs in a test of its own.
+fn config(cases: u32) -> Config {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    Config {
+        cases: asked.and_then(|asked| asked.parse().ok()).unwrap_or(cases),
+        failure_persistence: None,
+        ..Config::default()
+    }
 }
