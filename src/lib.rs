@@ -8,6 +8,7 @@ pub mod cli;
 pub mod clock;
 #[cfg(feature = "daemon")]
 pub mod config;
+pub mod driver;
 pub mod runner;
 pub mod scheduler;
 pub mod store;

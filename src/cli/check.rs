@@ -19,7 +19,7 @@ pub(super) fn run(global: &Global) -> Exit {
     match Settings::load(global, Strictness::Edit) {
         Ok(settings) => {
             show(&settings.config.warnings);
-            print(&describe(&settings, now()))
+            print(describe(&settings, now()))
         }
         Err(exit) => exit,
     }

@@ -9,13 +9,21 @@ use clap::Parser as _;
 
 mod args;
 mod check;
+mod history;
 mod logging;
+mod logs;
 mod next;
+mod output;
 mod preview;
+mod run;
+mod run_once;
 mod settings;
+mod status;
+mod store;
 
 use args::{Args, Command, Global};
 
+use crate::clock::{Clock as _, SystemClock};
 use crate::scheduler::time::Timestamp;
 
 /// How a command ended.
@@ -28,10 +36,8 @@ pub(crate) enum Exit {
     /// What was asked, or the table, makes no sense: 2.
     Usage,
     /// The store can't be reached: 3.
-    #[expect(dead_code, reason = "for the commands that talk to the store")]
     StoreUnreachable,
     /// A job's own code, passed on.
-    #[expect(dead_code, reason = "for run-once")]
     OfJob(u8),
 }
 
@@ -66,21 +72,25 @@ pub fn main() -> ExitCode {
 
 fn dispatch(global: &Global, command: &Command) -> Exit {
     match command {
-        Command::Run(args) => run::run(global, args),
+        Command::Run(args) => either(run::run(global, args)),
         Command::Check => check::run(global),
         Command::Next(args) => next::run(global, args),
-        Command::Status(args) => status::run(global, args),
-        Command::History(args) => history::run(global, args),
-        Command::Logs(args) => logs::run(global, args),
-        Command::RunOnce(args) => run_once::run(global, args),
+        Command::Status(args) => either(status::run(global, args)),
+        Command::History(args) => either(history::run(global, args)),
+        Command::Logs(args) => either(logs::run(global, args)),
+        Command::RunOnce(args) => either(run_once::run(global, args)),
     }
 }
 
+fn either(ended: Result<Exit, Exit>) -> Exit {
+    ended.unwrap_or_else(|early| early)
+}
+
 /// Writes a result to stdout. A reader that has seen enough (`| head`) is no failure.
-pub(crate) fn print(text: &str) -> Exit {
+pub(crate) fn print(text: impl AsRef<[u8]>) -> Exit {
     let mut stdout = io::stdout().lock();
     match stdout
-        .write_all(text.as_bytes())
+        .write_all(text.as_ref())
         .and_then(|()| stdout.flush())
     {
         Ok(()) => Exit::Done,
@@ -107,7 +117,7 @@ pub(crate) fn print_error(text: &str) {
 
 /// Now, for what is shown to people; nothing is decided by it.
 pub(crate) fn now() -> Timestamp {
-    jiff::Timestamp::now().into()
+    SystemClock.wall()
 }
 
 /// Whether stderr takes colours: a terminal, and nobody said no (<https://no-color.org>).
@@ -115,24 +125,3 @@ pub(crate) fn stderr_has_colour() -> bool {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stderr().is_terminal() && !unwanted
 }
-
-/// Stands in for the commands that are on their way.
-macro_rules! on_its_way {
-    ($($module:ident($args:ident)),*) => {$(
-        mod $module {
-            pub(super) fn run(_: &super::Global, _: &super::args::$args) -> super::Exit {
-                let name = stringify!($module).replace('_', "-");
-                let message = format!("`{name}` is not supported yet");
-                super::complain(super::Exit::Failed, &message, None)
-            }
-        }
-    )*};
-}
-
-on_its_way!(
-    run(RunArgs),
-    status(StatusArgs),
-    history(HistoryArgs),
-    logs(LogsArgs),
-    run_once(RunOnceArgs)
-);

@@ -80,7 +80,7 @@ fn zone(name: &str) -> Result<TimeZone, Exit> {
 }
 
 /// Reads `--from`: an instant, or a date with or without a time in the zone that is shown.
-fn instant(text: &str, zone: &TimeZone) -> Result<Timestamp, Exit> {
+pub(super) fn instant(text: &str, zone: &TimeZone) -> Result<Timestamp, Exit> {
     if let Ok(instant) = text.parse::<jiff::Timestamp>() {
         return Ok(instant.into());
     }

@@ -34,7 +34,6 @@ impl Settings {
 
     /// For a command that only talks to the store: without any table, flags, environment and
     /// defaults have to do. A table that was named has to be there.
-    #[expect(dead_code, reason = "for status, history and logs")]
     pub(crate) fn load_for_store(
         global: &Global,
     ) -> Result<(SchedulerConfig, Option<Config>), Exit> {

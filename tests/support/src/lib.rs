@@ -6,4 +6,5 @@
 
 pub mod clock_shim;
 pub mod postgres;
+pub mod probe;
 pub mod redis;

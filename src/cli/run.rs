@@ -1,0 +1,171 @@
+//! `soloist run`: the daemon.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook_tokio::Signals;
+use tokio::sync::mpsc;
+use tracing::{error, info, warn};
+use uuid::Uuid;
+
+use super::args::{Global, RunArgs};
+use super::settings::{Settings, checked_name};
+use super::{Exit, complain, settings, store};
+use crate::clock::SystemClock;
+use crate::config::{Config, SchedulerConfig, Strictness};
+use crate::driver::{Driver, Finished, Request};
+use crate::scheduler::lease::Replica;
+use crate::scheduler::{self, Entropy, Purpose, draw_replica_id};
+use crate::store::{Store, StoreError};
+
+/// The first wait for a store that isn't there, and the longest.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// Runs the daemon until a signal ends it.
+pub(super) fn run(global: &Global, args: &RunArgs) -> Result<Exit, Exit> {
+    let config = Settings::load(global, Strictness::Start)?.config;
+    settings::show(&config.warnings);
+    end_on_panic();
+    let runtime = store::runtime()?;
+    let exit = runtime.block_on(daemon(config, args));
+    // What is left are calls to a store that is gone, or jobs that were told to die.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    exit
+}
+
+async fn daemon(config: Config, args: &RunArgs) -> Result<Exit, Exit> {
+    let mut requests = requests()?;
+    let store = store::open(&config.scheduler)?;
+    let replica = replica(&config.scheduler, args.replica.as_deref())?;
+    info!(replica = %replica, id = %replica.id, store = %store.place(),
+        namespace = %config.scheduler.namespace, version = env!("CARGO_PKG_VERSION"), "starting");
+    tokio::select! {
+        ready = wait_until_ready(&*store, args.require_store) => ready?,
+        _ = requests.recv() => {
+            info!("stopped before the store was there");
+            return Ok(Exit::Done);
+        }
+    }
+    let settings = scheduler::Settings {
+        replica,
+        shutdown_grace: config.scheduler.shutdown_grace,
+        purpose: Purpose::Table,
+    };
+    let driver = Driver::new(
+        settings,
+        config.jobs,
+        store,
+        Arc::new(SystemClock),
+        entropy(),
+    );
+    match driver.run(requests).await {
+        Ok(Finished::Drained) => {
+            info!("stopped: all leases were given back");
+            Ok(Exit::Done)
+        }
+        Ok(Finished::Aborted) => {
+            warn!("stopped at once: leases that were held run out by themselves");
+            Ok(Exit::Failed)
+        }
+        Err(cause) => {
+            error!("failed to set the timers: {cause}");
+            Ok(Exit::Failed)
+        }
+    }
+}
+
+/// Makes sure that the store is there, however long that takes.
+async fn wait_until_ready(store: &dyn Store, required: bool) -> Result<(), Exit> {
+    let mut wait = FIRST_WAIT;
+    loop {
+        let cause = match store.ready().await {
+            Ok(()) => return Ok(()),
+            Err(cause @ StoreError::Unreachable { .. }) if !required => cause,
+            Err(cause) => {
+                error!("{cause}");
+                return Err(store::exit_of(&cause));
+            }
+        };
+        warn!("{cause}; trying again in {wait:?}");
+        tokio::time::sleep(spread(wait)).await;
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+/// Between half of it and all of it, so that a fleet doesn't come back as one.
+fn spread(wait: Duration) -> Duration {
+    let dice = u32::from(Uuid::new_v4().as_bytes()[0]);
+    wait / 2 + wait / 2 * dice / 255
+}
+
+/// The first SIGTERM or SIGINT drains, the second ends at once.
+pub(super) fn requests() -> Result<mpsc::Receiver<Request>, Exit> {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|cause| {
+        complain(
+            Exit::Failed,
+            &format!("failed to listen for signals: {cause}"),
+            None,
+        )
+    })?;
+    let (sender, requests) = mpsc::channel(2);
+    tokio::spawn(async move {
+        for request in [Request::Drain, Request::Abort] {
+            let Some(signal) = signals.next().await else {
+                return;
+            };
+            info!(signal, ?request, "signal received");
+            if sender.send(request).await.is_err() {
+                return;
+            }
+        }
+        // Kept open: a closed channel would read as a request.
+        std::future::pending::<()>().await;
+    });
+    Ok(requests)
+}
+
+/// Who this process is: random, with a name for people.
+pub(super) fn replica(config: &SchedulerConfig, flag: Option<&str>) -> Result<Replica, Exit> {
+    let id = draw_replica_id(Uuid::new_v4().into_bytes());
+    let name = match (flag.filter(|name| !name.is_empty()), &config.replica) {
+        (Some(flag), _) => checked_name("--replica", "SOLOIST_REPLICA", flag)?,
+        (None, Some(name)) => name.clone(),
+        (None, None) => name_of_host(),
+    };
+    Ok(Replica { id, name })
+}
+
+fn name_of_host() -> String {
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    match scheduler::job::check_name(&host) {
+        Ok(()) => host,
+        Err(_) => "replica".to_owned(),
+    }
+}
+
+/// The system's random numbers.
+pub(super) fn entropy() -> Entropy {
+    Box::new(|| {
+        // The version and variant bits of a UUID aren't random; they are left out.
+        let id = Uuid::new_v4().into_bytes();
+        [
+            id[0], id[1], id[2], id[3], id[4], id[5], id[7], id[9], id[10], id[11],
+        ]
+    })
+}
+
+/// A task that panics would leave its attempt or its claim without an end, and the daemon would
+/// look alive. Dead, it is taken over from.
+fn end_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
+}

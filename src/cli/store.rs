@@ -1,0 +1,67 @@
+//! What the commands that talk to the store start from.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+
+use super::{Exit, complain};
+use crate::config::SchedulerConfig;
+use crate::store::{self, Store, StoreError};
+
+/// How long a command that only looks waits for the store.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The store that the settings name. Nothing is connected yet.
+pub(super) fn open(scheduler: &SchedulerConfig) -> Result<Arc<dyn Store>, Exit> {
+    store::open(scheduler.store.as_deref(), &scheduler.namespace).map_err(|error| refused(&error))
+}
+
+/// Says what the store's refusal was, and how the command ends for it.
+pub(super) fn refused(error: &StoreError) -> Exit {
+    complain(exit_of(error), &error.to_string(), None)
+}
+
+/// How a command ends that the store refused.
+pub(super) fn exit_of(error: &StoreError) -> Exit {
+    match error {
+        StoreError::BadUrl { .. } => Exit::Usage,
+        _ => Exit::StoreUnreachable,
+    }
+}
+
+/// The runtime of everything. More than one thread, so that what is slow in one task keeps no
+/// renewal of another waiting.
+pub(super) fn runtime() -> Result<Runtime, Exit> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().build().map_err(|error| {
+        complain(
+            Exit::Failed,
+            &format!("failed to start the runtime: {error}"),
+            None,
+        )
+    })
+}
+
+/// Asks the store something that needs no lease.
+pub(super) fn look<T>(
+    scheduler: &SchedulerConfig,
+    question: impl AsyncFnOnce(Arc<dyn Store>) -> Result<T, StoreError>,
+) -> Result<T, Exit> {
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        // Inside the runtime: stores may spawn their tasks when they are opened.
+        let store = open(scheduler)?;
+        let place = store.place();
+        let asked = async {
+            store.ready().await?;
+            question(store).await
+        };
+        let answer = tokio::time::timeout(LOOK_TIMEOUT, asked).await;
+        let answer = answer.unwrap_or_else(|_| {
+            let cause = format!("no answer within {LOOK_TIMEOUT:?}");
+            Err(StoreError::Unreachable { place, cause })
+        });
+        answer.map_err(|error| refused(&error))
+    })
+}

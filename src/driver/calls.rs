@@ -1,0 +1,156 @@
+//! Calls to the store: each in a task of its own, under a time-out, its answer sent back as an
+//! event stamped with the boot time *before* it was sent.
+//!
+//! Must never: let one call wait for another, or lose an event: whatever happens to a call, its
+//! event comes back.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{broadcast, mpsc};
+
+use crate::clock::Clock;
+use crate::scheduler::lease::{Answered, Caller};
+use crate::scheduler::margins::Margins;
+use crate::scheduler::{CallResult, Effect, Event, Scheduler};
+use crate::store::{ReplicaInfo, Store, StoreError, StoreEvent};
+
+/// The time-out of calls on which no lease hangs.
+const CALL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The store, and where its answers go.
+pub(super) struct Calls {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    sender: mpsc::UnboundedSender<Event>,
+    host: String,
+}
+
+impl Calls {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        sender: mpsc::UnboundedSender<Event>,
+    ) -> Self {
+        let host = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
+        Self {
+            store,
+            clock,
+            sender,
+            host,
+        }
+    }
+
+    pub(super) fn news(&self) -> broadcast::Receiver<StoreEvent> {
+        self.store.events()
+    }
+
+    /// Makes the call that an effect asks for.
+    pub(super) fn make(&self, effect: Effect, scheduler: &Scheduler) {
+        let sent = self.clock.boot();
+        let timeout = timeout_of(&effect);
+        let caller = scheduler.caller(sent, timeout);
+        let store = Arc::clone(&self.store);
+        match effect {
+            Effect::Register(jobs) => self.spawn(async move {
+                let result = answer(timeout, store.register(&caller, &jobs)).await;
+                Event::Registered { jobs, sent, result }
+            }),
+            Effect::Claim(claims) => self.spawn(async move {
+                let result = answer(timeout, store.claim(&caller, &claims)).await;
+                Event::Claimed {
+                    claims,
+                    sent,
+                    result,
+                }
+            }),
+            Effect::Renew(renewals) => self.spawn(async move {
+                let result = answer(timeout, store.renew(&caller, &renewals)).await;
+                Event::Renewed {
+                    renewals,
+                    sent,
+                    result,
+                }
+            }),
+            Effect::Release(releases) => self.spawn(async move {
+                let result = answer(timeout, store.release(&caller, &releases)).await;
+                let runs = releases.iter().map(|release| release.run_id).collect();
+                Event::Released { runs, sent, result }
+            }),
+            Effect::Observe(scope) => {
+                let info = self.info(scheduler);
+                self.spawn(async move {
+                    let result = answer(timeout, store.observe(&caller, &info, scope)).await;
+                    Event::Observed {
+                        scope,
+                        sent,
+                        result,
+                    }
+                });
+            }
+            Effect::Start(_) | Effect::Stop { .. } | Effect::Report(_) | Effect::Finish => {
+                unreachable!("not a call to the store")
+            }
+        }
+    }
+
+    /// Takes this replica off the list; others find out by themselves if that fails.
+    pub(super) async fn depart(&self, scheduler: &Scheduler) {
+        let caller = self.caller(scheduler);
+        let departed = tokio::time::timeout(CALL_TIMEOUT, self.store.depart(&caller)).await;
+        if !matches!(departed, Ok(Ok(()))) {
+            tracing::debug!("could not sign off at the store");
+        }
+    }
+
+    fn caller(&self, scheduler: &Scheduler) -> Caller {
+        scheduler.caller(self.clock.boot(), CALL_TIMEOUT)
+    }
+
+    fn spawn(&self, call: impl Future<Output = Event> + Send + 'static) {
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            // The receiver lives as long as the loop; after it nobody wants to know.
+            let _ = sender.send(call.await);
+        });
+    }
+
+    fn info(&self, scheduler: &Scheduler) -> ReplicaInfo {
+        let wall = self.clock.wall().as_millis();
+        let store = scheduler.store_time(self.clock.boot());
+        ReplicaInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: self.host.clone(),
+            pid: std::process::id(),
+            skew_ms: store.map_or(0, |store| wall - store.as_millis()),
+            running: u32::try_from(scheduler.running()).unwrap_or(u32::MAX),
+            jobs: u32::try_from(scheduler.jobs()).unwrap_or(u32::MAX),
+            draining: scheduler.is_draining(),
+        }
+    }
+}
+
+/// How long a call may take: no longer than the shortest of its leases allows.
+fn timeout_of(effect: &Effect) -> Duration {
+    let shortest = match effect {
+        Effect::Claim(claims) => claims.iter().map(|claim| claim.ttl).min(),
+        Effect::Renew(renewals) => renewals.iter().map(|renewal| renewal.ttl).min(),
+        _ => None,
+    };
+    shortest.map_or(CALL_TIMEOUT, |ttl| Margins::of(ttl).call_timeout())
+}
+
+async fn answer<T>(
+    timeout: Duration,
+    call: impl Future<Output = Result<Answered<T>, StoreError>>,
+) -> CallResult<T> {
+    match tokio::time::timeout(timeout, call).await {
+        Ok(Ok(answered)) => Ok(answered),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {timeout:?}")),
+    }
+}

@@ -1,0 +1,219 @@
+//! The thin loop around the scheduler: it waits, feeds events, performs effects.
+//!
+//! ```text
+//!   timer, clock steps ─┐                       ┌─▶ store calls (a task each)
+//!   store's answers ────┤   ┌───────────┐       ├─▶ runner (a task an attempt)
+//!   store's news ───────┼──▶│ Scheduler │──────▶┤
+//!   ends of attempts ───┤   └───────────┘       └─▶ log
+//!   shutdown ───────────┘
+//! ```
+//!
+//! Must never: decide, wait for a call inside the loop, or look at a clock but to pass the time
+//! on.
+
+mod calls;
+mod report;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{broadcast, mpsc};
+
+use crate::clock::{BootTimer, Clock, ClockSteps};
+use crate::runner::{OutputMode, Runner, RunningAttempt};
+use crate::scheduler::job::Job;
+use crate::scheduler::lease::RunId;
+use crate::scheduler::{
+    Attempt, Effect, Ending, Entropy, Event, Notice, Scheduler, Settings, StopReason,
+};
+use crate::store::{Store, StoreEvent};
+
+use self::calls::Calls;
+
+/// Events that are taken in before the scheduler acts on them: what ends at one moment is
+/// released in one call.
+const EVENTS_AT_ONCE: usize = 1024;
+
+/// What the outside may ask of a running driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Take no new work, let what runs end within `shutdown_grace`, give the leases back, end.
+    Drain,
+    /// Kill what runs and end.
+    Abort,
+}
+
+/// How a driver ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// All leases were given back.
+    Drained,
+    /// It was told to stop at once: leases that were held run out by themselves.
+    Aborted,
+}
+
+/// One replica at work.
+pub struct Driver {
+    scheduler: Scheduler,
+    clock: Arc<dyn Clock>,
+    calls: Calls,
+    runner: Runner,
+    replica: String,
+    attempts: HashMap<RunId, RunningAttempt>,
+    events: mpsc::UnboundedReceiver<Event>,
+    sender: mpsc::UnboundedSender<Event>,
+    output: OutputMode,
+    listener: Option<Listener>,
+}
+
+/// Hears of everything that people are told.
+pub type Listener = Box<dyn FnMut(&Notice) + Send>;
+
+impl Driver {
+    /// A replica that will run `jobs` against `store`.
+    pub fn new(
+        settings: Settings,
+        jobs: Vec<Job>,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        entropy: Entropy,
+    ) -> Self {
+        let (sender, events) = mpsc::unbounded_channel();
+        let replica = settings.replica.name.clone();
+        let runner = Runner::new(replica.clone());
+        let jobs = jobs.into_iter().map(Arc::new);
+        let scheduler = Scheduler::new(settings, jobs, entropy, clock.boot());
+        let calls = Calls::new(store, Arc::clone(&clock), sender.clone());
+        Self {
+            scheduler,
+            clock,
+            calls,
+            runner,
+            replica,
+            attempts: HashMap::new(),
+            events,
+            sender,
+            output: OutputMode::Capture,
+            listener: None,
+        }
+    }
+
+    /// Lets jobs write to where this process writes, instead of keeping what they write.
+    pub fn inherit_output(mut self) -> Self {
+        self.output = OutputMode::Inherit;
+        self
+    }
+
+    /// Has `listener` told of what goes to the log.
+    pub fn listen(mut self, listener: Listener) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// Runs until a drain is over or an abort is asked for.
+    ///
+    /// # Errors
+    /// When the kernel refuses the timers.
+    pub async fn run(mut self, mut requests: mpsc::Receiver<Request>) -> std::io::Result<Finished> {
+        let mut timer = BootTimer::new()?;
+        let mut steps = ClockSteps::of_host();
+        let mut news = self.calls.news();
+        loop {
+            self.scheduler.advance(self.clock.boot());
+            if self.perform_all() {
+                self.calls.depart(&self.scheduler).await;
+                return Ok(Finished::Drained);
+            }
+            let wakeup = self.scheduler.next_wakeup();
+            tokio::select! {
+                Some(event) = self.events.recv() => self.take_in(event),
+                () = timer.sleep_until(wakeup) => {}
+                () = steps.changed() => self.tell(Event::Disturbed),
+                event = news.recv() => self.heard(event),
+                request = requests.recv() => match request {
+                    Some(Request::Drain) => self.tell(Event::DrainRequested),
+                    Some(Request::Abort) | None => {
+                        self.abort();
+                        return Ok(Finished::Aborted);
+                    }
+                },
+            }
+        }
+    }
+
+    /// Takes in an event and those that came at the same moment.
+    fn take_in(&mut self, first: Event) {
+        let mut next = Some(first);
+        for _ in 0..EVENTS_AT_ONCE {
+            let Some(event) = next else { return };
+            self.tell(event);
+            next = self.events.try_recv().ok();
+        }
+        next.into_iter().for_each(|event| self.tell(event));
+    }
+
+    fn tell(&mut self, event: Event) {
+        if let Event::AttemptEnded { run_id, .. } = &event {
+            self.attempts.remove(run_id);
+        }
+        self.scheduler.handle(event, self.clock.boot());
+    }
+
+    fn heard(&mut self, news: Result<StoreEvent, broadcast::error::RecvError>) {
+        match news {
+            Ok(StoreEvent::HandedOver) => self.tell(Event::HandedOver),
+            // What was not heard may be anything.
+            Ok(StoreEvent::Reconnected) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                self.tell(Event::Disturbed);
+            }
+            Err(broadcast::error::RecvError::Closed) => {}
+        }
+    }
+
+    /// Performs what the scheduler wants; true when it wants to end.
+    fn perform_all(&mut self) -> bool {
+        while let Some(effect) = self.scheduler.poll_effect() {
+            match effect {
+                Effect::Finish => return true,
+                Effect::Report(notice) => self.report(&notice),
+                Effect::Start(attempt) => self.start(attempt),
+                Effect::Stop {
+                    run_id,
+                    reason,
+                    grace,
+                } => self.stop(run_id, reason, grace),
+                call => self.calls.make(call, &self.scheduler),
+            }
+        }
+        false
+    }
+
+    fn report(&mut self, notice: &Notice) {
+        report::tell(notice, &self.replica);
+        if let Some(listener) = &mut self.listener {
+            listener(notice);
+        }
+    }
+
+    fn start(&mut self, attempt: Attempt) {
+        let (run_id, sender) = (attempt.run_id, self.sender.clone());
+        let on_end = move |ending: Ending| {
+            // The receiver lives as long as the loop; after it nobody wants to know.
+            let _ = sender.send(Event::AttemptEnded { run_id, ending });
+        };
+        let running = self.runner.start(attempt, self.output, on_end);
+        self.attempts.insert(run_id, running);
+    }
+
+    fn stop(&mut self, run_id: RunId, reason: StopReason, grace: Duration) {
+        if let Some(attempt) = self.attempts.get(&run_id) {
+            tracing::debug!(%run_id, reason = reason.as_str(), ?grace, "stopping");
+            attempt.stop(grace);
+        }
+    }
+
+    fn abort(&mut self) {
+        self.attempts.values().for_each(RunningAttempt::kill_now);
+    }
+}

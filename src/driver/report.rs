@@ -1,0 +1,162 @@
+//! What people are told: each notice of the scheduler as one log line, readable alone and by
+//! its fields.
+
+use tracing::{debug, error, info, warn};
+
+use crate::scheduler::Notice;
+use crate::scheduler::lease::Outcome;
+
+/// Logs a notice.
+pub(super) fn tell(notice: &Notice, replica: &str) {
+    match notice {
+        Notice::Started { .. }
+        | Notice::Ended { .. }
+        | Notice::Stopping { .. }
+        | Notice::Superseded { .. } => tell_of_attempt(notice, replica),
+        Notice::Skipped { .. }
+        | Notice::Missed { .. }
+        | Notice::Closed { .. }
+        | Notice::FellBehind { .. }
+        | Notice::SettledAhead { .. }
+        | Notice::NewJob { .. } => tell_of_job(notice, replica),
+        _ => tell_of_replica(notice),
+    }
+}
+
+/// A line about an occurrence, with the fields that name it.
+macro_rules! line {
+    ($level:ident, $occurrence:expr, $replica:expr, $($rest:tt)+) => {
+        $level!(job = %$occurrence.job, scheduled_at = %$occurrence.scheduled_at,
+            replica = $replica, $($rest)+)
+    };
+}
+
+fn tell_of_attempt(notice: &Notice, replica: &str) {
+    match notice {
+        Notice::Started {
+            occurrence,
+            grant,
+            takeover,
+        } => {
+            let what = if *takeover { ": takes over" } else { "" };
+            line!(info, occurrence, replica, attempt = grant.attempt, token = %grant.token,
+                "attempt started{what}");
+        }
+        Notice::Ended {
+            occurrence,
+            attempt,
+            token,
+            outcome,
+            detail,
+        } => {
+            macro_rules! ended {
+                ($level:ident) => {
+                    line!($level, occurrence, replica, attempt, token = %token,
+                        exit_code = detail.exit_code, signal = detail.signal,
+                        reason = detail.reason.as_deref(), "attempt {}", in_words(*outcome))
+                };
+            }
+            match outcome {
+                Outcome::Succeeded => ended!(info),
+                Outcome::Failed | Outcome::TimedOut | Outcome::Lost => ended!(error),
+                _ => ended!(warn),
+            }
+        }
+        Notice::Stopping {
+            occurrence,
+            attempt,
+            token,
+            reason,
+        } => {
+            line!(warn, occurrence, replica, attempt, token = %token,
+                "stopping the attempt: {}", reason.as_str());
+        }
+        Notice::Superseded {
+            occurrence,
+            attempt,
+            token,
+        } => {
+            line!(warn, occurrence, replica, attempt, token = %token,
+                "attempt ended after its lease was another replica's");
+        }
+        _ => {}
+    }
+}
+
+fn tell_of_job(notice: &Notice, replica: &str) {
+    match notice {
+        Notice::Skipped {
+            occurrence,
+            unfinished,
+        } => {
+            line!(
+                warn,
+                occurrence,
+                replica,
+                "skipped: the occurrence of {} is unfinished",
+                unfinished.scheduled_at
+            );
+        }
+        Notice::Missed { occurrence } => {
+            line!(
+                error,
+                occurrence,
+                replica,
+                "missed: it could not be claimed in time"
+            );
+        }
+        Notice::Closed { occurrence } => {
+            line!(
+                error,
+                occurrence,
+                replica,
+                "lost: its holder vanished and it may not run again"
+            );
+        }
+        Notice::FellBehind { job, first, newest } => {
+            warn!(job = %job, scheduled_at = %newest, replica,
+                "this replica fell behind: from {first} on, only the newest is claimed");
+        }
+        Notice::SettledAhead { job, until } => {
+            error!(job = %job, replica, "the ledger has it settled until {until}, which is in the \
+                future: a clock was set wrong; it won't run before");
+        }
+        Notice::NewJob { job } => info!(job = %job, replica, "new to the ledger"),
+        _ => {}
+    }
+}
+
+fn tell_of_replica(notice: &Notice) {
+    match notice {
+        Notice::Grace { wait } => {
+            warn!(
+                "the ledger is new or lost data, or its clock stepped back: nothing is \
+                started for {wait:?}, so that running holders can re-assert their leases"
+            );
+        }
+        Notice::StoreAway { cause } => error!("the store is away, trying again: {cause}"),
+        Notice::StoreBack { after } => info!("the store is back after {after:?}"),
+        Notice::ClockJumped(jump) => {
+            warn!(millis = jump.millis, "the store's clock jumped");
+        }
+        Notice::Ready { jobs, next } => match next {
+            Some(next) => info!(jobs, next = %next, "ready"),
+            None => info!(jobs, "ready; nothing is due ever again"),
+        },
+        Notice::Draining { running } => info!(running, "draining: nothing new is started"),
+        other => debug!(?other, "notice"),
+    }
+}
+
+fn in_words(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Succeeded => "succeeded",
+        Outcome::Failed => "failed",
+        Outcome::TimedOut => "timed out",
+        Outcome::Lost => "was lost",
+        Outcome::Cancelled => "was cancelled",
+        Outcome::HandedOver => "was handed over",
+        Outcome::Skipped => "was skipped",
+        Outcome::Missed => "was missed",
+    }
+}

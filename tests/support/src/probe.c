@@ -1,0 +1,41 @@
+/* A job that tells when it ran: `probe LOG MILLIS` appends a line at its start and one at its
+ * end. The first thing it does is to read the clock. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static long long now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static const char *variable(const char *name) {
+    const char *value = getenv(name);
+    return value ? value : "-";
+}
+
+static void append(int log, const char *what, long long at) {
+    char line[512];
+    int length = snprintf(line, sizeof line, "%s %lld %s %s %s %s %s\n", what, at,
+                          variable("SOLOIST_JOB"), variable("SOLOIST_SCHEDULED_AT"),
+                          variable("SOLOIST_ATTEMPT"), variable("SOLOIST_FENCING_TOKEN"),
+                          variable("SOLOIST_REPLICA"));
+    /* One write in append mode: lines of processes don't mix. */
+    if (write(log, line, length) != length) _exit(9);
+}
+
+int main(int argc, char **argv) {
+    long long started = now_ns();
+    if (argc != 3) return 8;
+    int log = open(argv[1], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    if (log < 0) return 9;
+    append(log, "start", started);
+    long millis = atol(argv[2]);
+    struct timespec span = {millis / 1000, millis % 1000 * 1000000};
+    nanosleep(&span, NULL);
+    append(log, "end", now_ns());
+    return 0;
+}
