@@ -1,0 +1,235 @@
+//! The scheduler core on its own timer, with the in-memory store.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use soloist::clock::{BootTimer, Clock, SystemClock};
+use soloist::scheduler::job::{CommandSpec, Job, JobName, OnCrash, Program};
+use soloist::scheduler::lease::{AttemptDetail, Output, Replica, Retention};
+use soloist::scheduler::schedule::{DstFold, DstGap, Schedule};
+use soloist::scheduler::{
+    Effect, EndedHow, Ending, Event, Purpose, Scheduler, Settings, draw_replica_id,
+};
+use soloist::store::memory::MemoryStore;
+use soloist::store::{ReplicaInfo, Store};
+use uuid::Uuid;
+
+use crate::Scenario;
+use crate::sample::{Sample, cpu_time};
+
+const CALL_TIMEOUT: Duration = Duration::from_secs(1);
+
+pub(crate) async fn measure(scenario: Scenario) -> Sample {
+    let mut replica = InProcess::new(scenario);
+    let mut timer = BootTimer::new().expect("a timer");
+    let (from, until) = window(scenario).await;
+    let (cpu, began) = (cpu_time(), Instant::now());
+    let mut late = Vec::new();
+    let end = SystemClock.boot() + until.duration_since(from).unwrap_or_default();
+    while SystemClock.boot() < end {
+        late.extend(replica.work().await);
+        let wakeup = replica
+            .scheduler
+            .next_wakeup()
+            .map_or(end, |at| at.min(end));
+        timer.sleep_until(Some(wakeup)).await;
+    }
+    Sample::of(
+        late,
+        due_within(scenario, from, until),
+        cpu_time() - cpu,
+        began.elapsed(),
+    )
+}
+
+/// A replica whose attempts end at once.
+struct InProcess {
+    scheduler: Scheduler,
+    store: MemoryStore,
+}
+
+impl InProcess {
+    fn new(scenario: Scenario) -> Self {
+        let settings = Settings {
+            replica: Replica {
+                id: draw_replica_id(Uuid::new_v4().into_bytes()),
+                name: "bench".to_owned(),
+            },
+            shutdown_grace: Duration::ZERO,
+            purpose: Purpose::Table,
+        };
+        let jobs = (0..scenario.jobs).map(|number| Arc::new(job(number, scenario.schedule)));
+        let entropy = Box::new(|| {
+            let id = Uuid::new_v4().into_bytes();
+            std::array::from_fn(|index| id[index])
+        });
+        Self {
+            scheduler: Scheduler::new(settings, jobs, entropy, SystemClock.boot()),
+            store: MemoryStore::new(Arc::new(SystemClock)),
+        }
+    }
+
+    /// Does what is due; gives how late each attempt started.
+    async fn work(&mut self) -> Vec<Duration> {
+        let mut late = Vec::new();
+        self.scheduler.advance(SystemClock.boot());
+        while let Some(effect) = self.scheduler.poll_effect() {
+            if let Effect::Start(attempt) = &effect {
+                let due = attempt.scheduled_at.as_millis();
+                let late_ns =
+                    since_epoch(SystemTime::now()).as_nanos() as i128 - i128::from(due) * 1_000_000;
+                late.push(Duration::from_nanos(late_ns.max(0) as u64));
+            }
+            if let Some(event) = self.perform(effect).await {
+                self.scheduler.handle(event, SystemClock.boot());
+                self.scheduler.advance(SystemClock.boot());
+            }
+        }
+        late
+    }
+
+    async fn perform(&self, effect: Effect) -> Option<Event> {
+        let sent = SystemClock.boot();
+        let caller = self.scheduler.caller(sent, CALL_TIMEOUT);
+        let store = &self.store;
+        Some(match effect {
+            Effect::Register(jobs) => {
+                let result = store
+                    .register(&caller, &jobs)
+                    .await
+                    .map_err(|e| e.to_string());
+                Event::Registered { jobs, sent, result }
+            }
+            Effect::Claim(claims) => {
+                let result = store
+                    .claim(&caller, &claims)
+                    .await
+                    .map_err(|e| e.to_string());
+                Event::Claimed {
+                    claims,
+                    sent,
+                    result,
+                }
+            }
+            Effect::Renew(renewals) => {
+                let result = store
+                    .renew(&caller, &renewals)
+                    .await
+                    .map_err(|e| e.to_string());
+                Event::Renewed {
+                    renewals,
+                    sent,
+                    result,
+                }
+            }
+            Effect::Release(releases) => {
+                let result = store
+                    .release(&caller, &releases)
+                    .await
+                    .map_err(|e| e.to_string());
+                let runs = releases.iter().map(|release| release.run_id).collect();
+                Event::Released { runs, sent, result }
+            }
+            Effect::Observe(scope) => {
+                let result = store
+                    .observe(&caller, &info(), scope)
+                    .await
+                    .map_err(|e| e.to_string());
+                Event::Observed {
+                    scope,
+                    sent,
+                    result,
+                }
+            }
+            Effect::Start(attempt) => Event::AttemptEnded {
+                run_id: attempt.run_id,
+                ending: Ending {
+                    how: EndedHow::Succeeded,
+                    detail: AttemptDetail::default(),
+                    output: Output::default(),
+                },
+            },
+            Effect::Stop { .. } | Effect::Report(_) | Effect::Finish => return None,
+        })
+    }
+}
+
+fn info() -> ReplicaInfo {
+    ReplicaInfo {
+        version: String::new(),
+        host: String::new(),
+        pid: 0,
+        skew_ms: 0,
+        running: 0,
+        jobs: 0,
+        draining: false,
+    }
+}
+
+fn job(number: usize, schedule: &str) -> Job {
+    let name = JobName::new(&format!("job-{number}")).expect("a name");
+    let zone = jiff::tz::TimeZone::UTC;
+    let schedule = Schedule::parse(
+        schedule,
+        name.as_str(),
+        zone,
+        DstGap::default(),
+        DstFold::default(),
+    )
+    .expect("a schedule");
+    Job {
+        name,
+        description: None,
+        schedule,
+        enabled: true,
+        command: CommandSpec {
+            program: Program::Command(vec!["true".to_owned()]),
+            env: Default::default(),
+            working_dir: None,
+            success_codes: vec![0],
+            output_limit: 0,
+        },
+        timeout: None,
+        kill_grace: Duration::from_secs(5),
+        lease_ttl: Duration::from_secs(15),
+        starting_deadline: Duration::from_secs(60),
+        on_crash: OnCrash::Rerun,
+        max_attempts: 10,
+        retention: Retention {
+            limit: 10,
+            age: Duration::from_secs(3600),
+        },
+    }
+}
+
+/// Waits for a quiet moment, then says from when to when is measured: from half a second before
+/// the first instant to half a second before the one after the last.
+pub(crate) async fn window(scenario: Scenario) -> (SystemTime, SystemTime) {
+    // A grace window of the new store, and what the other does at its start, are over by then.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let step = Duration::from_secs(5);
+    let into =
+        Duration::from_nanos((since_epoch(SystemTime::now()).as_nanos() % step.as_nanos()) as u64);
+    let wait = step + Duration::from_millis(4_500) - into;
+    let from = SystemTime::now() + wait;
+    tokio::time::sleep(wait).await;
+    (from, from + Duration::from_secs(scenario.seconds))
+}
+
+pub(crate) fn period(scenario: Scenario) -> Duration {
+    match scenario.schedule {
+        "* * * * * *" => Duration::from_secs(1),
+        "*/5 * * * * *" => Duration::from_secs(5),
+        _ => Duration::from_secs(365 * 24 * 3600),
+    }
+}
+
+pub(crate) fn due_within(scenario: Scenario, from: SystemTime, until: SystemTime) -> usize {
+    let period = period(scenario).as_nanos();
+    let instants = |at: SystemTime| since_epoch(at).as_nanos() / period;
+    (instants(until) - instants(from)) as usize * scenario.jobs
+}
+
+fn since_epoch(at: SystemTime) -> Duration {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
