@@ -7,6 +7,7 @@ use soloist::clock::{BootTimer, Clock, SystemClock};
 use soloist::scheduler::job::{CommandSpec, Job, JobName, OnCrash, Program};
 use soloist::scheduler::lease::{AttemptDetail, Output, Replica, Retention};
 use soloist::scheduler::schedule::{DstFold, DstGap, Schedule};
+use soloist::scheduler::time::Timestamp;
 use soloist::scheduler::{
     Effect, EndedHow, Ending, Event, Purpose, Scheduler, Settings, draw_replica_id,
 };
@@ -69,23 +70,26 @@ impl InProcess {
         }
     }
 
-    /// Does what is due; gives how late each attempt started.
+    /// Does what is due; gives how late each attempt started. As the driver does, it takes in
+    /// what has happened before it asks what to do next.
     async fn work(&mut self) -> Vec<Duration> {
         let mut late = Vec::new();
-        self.scheduler.advance(SystemClock.boot());
-        while let Some(effect) = self.scheduler.poll_effect() {
-            if let Effect::Start(attempt) = &effect {
-                let due = attempt.scheduled_at.as_millis();
-                let late_ns =
-                    since_epoch(SystemTime::now()).as_nanos() as i128 - i128::from(due) * 1_000_000;
-                late.push(Duration::from_nanos(late_ns.max(0) as u64));
+        loop {
+            self.scheduler.advance(SystemClock.boot());
+            let mut events = Vec::new();
+            while let Some(effect) = self.scheduler.poll_effect() {
+                if let Effect::Start(attempt) = &effect {
+                    late.push(lateness(attempt.scheduled_at));
+                }
+                events.extend(self.perform(effect).await);
             }
-            if let Some(event) = self.perform(effect).await {
+            if events.is_empty() {
+                return late;
+            }
+            for event in events {
                 self.scheduler.handle(event, SystemClock.boot());
-                self.scheduler.advance(SystemClock.boot());
             }
         }
-        late
     }
 
     async fn perform(&self, effect: Effect) -> Option<Event> {
@@ -152,6 +156,11 @@ impl InProcess {
             Effect::Stop { .. } | Effect::Report(_) | Effect::Finish => return None,
         })
     }
+}
+
+fn lateness(due: Timestamp) -> Duration {
+    let due = Duration::from_millis(u64::try_from(due.as_millis()).unwrap_or(0));
+    since_epoch(SystemTime::now()).saturating_sub(due)
 }
 
 fn info() -> ReplicaInfo {

@@ -46,7 +46,7 @@ struct Status {
 
 #[derive(Serialize)]
 struct JobStatus {
-    job: String,
+    name: String,
     /// `running`, `abandoned` (its holder is gone), an outcome, or `never ran`.
     state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ struct LastStatus {
 
 #[derive(Serialize)]
 struct ReplicaStatus {
-    replica: String,
+    name: String,
     id: String,
     host: String,
     pid: u32,
@@ -137,7 +137,7 @@ impl JobStatus {
             .filter(|job| job.enabled)
             .and_then(|job| job.schedule.next_after(now));
         Self {
-            job: name.to_string(),
+            name: name.to_string(),
             state: state_of(last, now),
             last: last.map(|last| LastStatus::of(last, now)),
             holder: deadline.and(last).map(|last| last.replica.clone()),
@@ -184,7 +184,7 @@ impl ReplicaStatus {
     fn of(state: &ReplicaState, now: Timestamp) -> Self {
         let info = &state.info;
         Self {
-            replica: state.replica.name.clone(),
+            name: state.replica.name.clone(),
             id: state.replica.id.to_string(),
             host: info.host.clone(),
             pid: info.pid,
@@ -239,7 +239,7 @@ fn job_row(job: &JobStatus) -> Vec<String> {
     let last = |show: fn(&LastStatus) -> String| job.last.as_ref().map_or("-".into(), show);
     let next = job.next.clone().or(job.note.map(str::to_owned));
     vec![
-        job.job.clone(),
+        job.name.clone(),
         job.state.clone(),
         last(|last| format!("{} ago", output::short_duration(seconds(last.for_seconds)))),
         last(|last| last.scheduled_at.clone()),
@@ -255,7 +255,7 @@ fn job_row(job: &JobStatus) -> Vec<String> {
 fn replica_row(replica: &ReplicaStatus) -> Vec<String> {
     let draining = if replica.draining { ", draining" } else { "" };
     vec![
-        replica.replica.clone(),
+        replica.name.clone(),
         replica.host.clone(),
         replica.pid.to_string(),
         format!("{}{draining}", replica.running),

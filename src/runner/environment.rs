@@ -1,8 +1,10 @@
-//! The environment of a job: a few variables of the daemon's, the job's own, and the
-//! contract's, each over the one before.
+//! The environment of a job: the daemon's, the job's own `env`, and the contract's, each over
+//! the one before.
 //!
-//! What the daemon was started with never reaches a job otherwise: a unit file's secrets, a
-//! login session's leftovers and the daemon's own `SOLOIST_*` settings stay out.
+//! The daemon's is handed on as cron's successors in containers do, and as systemd does with a
+//! unit's: a `DATABASE_URL` of the pod or unit reaches the job. What is meant for the daemon
+//! itself stays with it: its `SOLOIST_*` settings, which may hold the store's password, what the
+//! service manager told it, and what was preloaded into it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,10 +12,26 @@ use std::sync::Arc;
 
 use crate::scheduler::Attempt;
 
-/// The variables of the daemon that are handed on where it has them. `LC_*` are as well.
-const PASSED_ON: [&str; 8] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR",
+/// Variables that are about the daemon's own process: sd_notify(3), sd_listen_fds(3),
+/// systemd.exec(5), ld.so(8).
+const KEPT_BACK: [&str; 13] = [
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "LD_AUDIT",
+    "LD_PRELOAD",
+    "LISTEN_FDNAMES",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "MAINPID",
+    "NOTIFY_SOCKET",
+    "OLDPWD",
+    "PWD",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
 ];
+
+/// How the daemon's own settings begin.
+const SETTINGS: &str = "SOLOIST_";
 
 /// `PATH` where neither the daemon nor the job has one: what a login would have.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -79,5 +97,6 @@ impl Environment {
 }
 
 fn is_passed_on(name: &OsStr) -> bool {
-    PASSED_ON.iter().any(|known| name == *known) || name.as_encoded_bytes().starts_with(b"LC_")
+    let setting = name.as_encoded_bytes().starts_with(SETTINGS.as_bytes());
+    !setting && !KEPT_BACK.iter().any(|kept_back| name == *kept_back)
 }

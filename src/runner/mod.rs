@@ -89,12 +89,9 @@ struct Shared {
 }
 
 impl Runner {
-    /// A runner of the replica of this name. Jobs get a few variables of this process's
-    /// environment as it is now (`PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `LANG`, `LC_*`,
-    /// `TZ`, `TMPDIR`), then their own.
-    ///
-    /// Descriptors above 2 that this process has open and would hand on to its children are
-    /// marked so that it doesn't (close-on-exec).
+    /// A runner of the replica of this name. Jobs get this process's environment as it is now,
+    /// but for what is about this process itself, then their own. Descriptors that this process
+    /// inherited are kept from them.
     pub fn new(replica: String) -> Self {
         Self::with_environment(replica, std::env::vars_os())
     }

@@ -109,7 +109,7 @@ pub struct Job {
 pub struct CommandSpec {
     /// The program or script.
     pub program: Program,
-    /// Added to the environment, over what is passed through.
+    /// Added to the environment, over the daemon's own.
     pub env: BTreeMap<String, String>,
     /// Where it runs; the daemon's own working directory by default.
     pub working_dir: Option<PathBuf>,

@@ -15,6 +15,8 @@ use super::time::Timestamp;
 pub(super) struct Table {
     jobs: HashMap<JobName, Arc<Job>>,
     due: BTreeMap<Timestamp, Vec<JobName>>,
+    /// The shortest and the longest lease of any job. Every call to the store asks for them.
+    ttls: Option<(Duration, Duration)>,
 }
 
 /// A job whose instant has come.
@@ -31,8 +33,11 @@ impl Table {
     /// A table of jobs, none of them armed. Disabled ones are left out.
     pub(super) fn new(jobs: impl IntoIterator<Item = Arc<Job>>) -> Self {
         let enabled = jobs.into_iter().filter(|job| job.enabled);
+        let jobs: HashMap<_, _> = enabled.map(|job| (job.name.clone(), job)).collect();
+        let ttls = || jobs.values().map(|job| job.lease_ttl);
         Self {
-            jobs: enabled.map(|job| (job.name.clone(), job)).collect(),
+            ttls: ttls().min().zip(ttls().max()),
+            jobs,
             due: BTreeMap::new(),
         }
     }
@@ -54,12 +59,12 @@ impl Table {
 
     /// The longest lease of any job.
     pub(super) fn longest_ttl(&self) -> Option<Duration> {
-        self.jobs.values().map(|job| job.lease_ttl).max()
+        self.ttls.map(|(_, longest)| longest)
     }
 
     /// The shortest lease of any job.
     pub(super) fn shortest_ttl(&self) -> Option<Duration> {
-        self.jobs.values().map(|job| job.lease_ttl).min()
+        self.ttls.map(|(shortest, _)| shortest)
     }
 
     /// Puts a job into the queue with its first occurrence after `after`.

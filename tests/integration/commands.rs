@@ -34,11 +34,11 @@ fn status_history_and_logs_tell_what_ran() {
         .as_array()
         .expect("jobs")
         .iter()
-        .find(|job| job["job"] == "tick");
+        .find(|job| job["name"] == "tick");
     let tick = tick.expect("the job");
     assert!(tick["next"].is_string(), "{tick:#}");
     assert_eq!(tick["last"]["replica"], "r1");
-    assert_eq!(status["replicas"][0]["replica"], "r1");
+    assert_eq!(status["replicas"][0]["name"], "r1");
     assert_eq!(status["replicas"][0]["jobs"], 3);
     let history = fleet.json(&["history", "tick", "-n", "1", "--json"]);
     let last = &history[0];

@@ -96,7 +96,7 @@ fn skews_are_seen(fleet: &Fleet, shifts_ms: [i64; 3]) {
         let status = fleet.json(&["status", "--json"]);
         let seen = |name: &str| {
             let replicas = status["replicas"].as_array().expect("replicas");
-            let replica = replicas.iter().find(|replica| replica["replica"] == name)?;
+            let replica = replicas.iter().find(|replica| replica["name"] == name)?;
             replica["clock_skew_seconds"].as_f64()
         };
         let near = |name: &str, shift: i64| {

@@ -47,13 +47,15 @@ async fn the_environment_is_what_is_passed_on_and_the_contracts_and_nothing_else
         ("TMPDIR", "/var/tmp"),
         ("TZ", "Asia/Shanghai"),
         ("USER", "u"),
+        ("DATABASE_URL", "postgres://db/shop"),
+        ("LD_LIBRARY_PATH", "/opt/lib"),
     ];
     let kept_back = [
-        ("REDIS_PASSWORD", "secret"),
         ("SOLOIST_STORE", "redis://:secret@host"),
         ("SOLOIST_JOB", "forged"),
         ("LD_PRELOAD", "/lib/x.so"),
-        ("LCX", "no"),
+        ("NOTIFY_SOCKET", "/run/systemd/notify"),
+        ("JOURNAL_STREAM", "8:1"),
         ("PWD", "/"),
     ];
     let runner = runner_with(&[passed_on.as_slice(), &kept_back].concat());
