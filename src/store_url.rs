@@ -210,12 +210,11 @@ pub fn star_passwords(text: &str) -> String {
 
 /// Where the secrets of a URL are, in order and apart; empty ones are left out.
 fn secret_ranges(url: &str) -> Vec<Range<usize>> {
-    let Some(scheme) = url.find("://") else {
-        return Vec::new();
-    };
-    let authority = scheme + "://".len();
+    // Without `//` there is no user and no password (RFC 3986), but there may be parameters.
+    let authority = url.find("://").map(|scheme| scheme + "://".len());
+    let at = authority.and_then(|authority| Some(authority + url[authority..].rfind('@')?));
+    let authority = authority.unwrap_or(0);
     let mut ranges = Vec::new();
-    let at = url[authority..].rfind('@').map(|at| authority + at);
     let password = at.and_then(|at| {
         let colon = url[authority..at].find(':')?;
         Some(authority + colon + 1..at)
@@ -261,6 +260,10 @@ mod tests {
             ),
             ("redis://h?password=p@w", "redis://h?password=***"),
             ("redis://:@h", "redis://:@h"),
+            (
+                "redis+unix:/run/r?pass=pw&db=2",
+                "redis+unix:/run/r?pass=***&db=2",
+            ),
             ("sqlite:/var/lib/soloist.db", "sqlite:/var/lib/soloist.db"),
             ("memory:", "memory:"),
             ("", ""),

@@ -8,6 +8,7 @@ use redis::io::tcp::{TcpSettings, socket2};
 use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 use crate::store::StoreError;
+use crate::store_url::redact;
 
 /// When an idle connection is first probed, so that a peer that vanished without a word is
 /// noticed even where nothing is sent.
@@ -57,16 +58,6 @@ fn describe(info: &ConnectionInfo) -> String {
         ConnectionAddr::Unix(path) if db == 0 => format!("unix://{}", path.display()),
         ConnectionAddr::Unix(path) => format!("unix://{}?db={db}", path.display()),
         other => format!("redis://{other}/{db}"),
-    }
-}
-
-/// The URL without what may be secret: everything before the last `@`, since a password that
-/// wasn't escaped may hold any character, and the query, where sockets have it.
-fn redact(url: &str) -> String {
-    let url = url.split_once('?').map_or(url, |(plain, _)| plain);
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://***@{rest}"),
-        _ => url.to_owned(),
     }
 }
 
