@@ -1,7 +1,8 @@
 //! One cron table on many machines: each occurrence of a job runs on one replica alone.
 //!
 //! The crate is a library under a thin binary. Dependencies run one way:
-//! `cli → driver → {store, runner, clock} → scheduler`, and `config → scheduler`.
+//! `cli → driver → {store, runner, clock} → scheduler`, and `config → scheduler`; `store_url` and
+//! `clock` are leaves that store and config share. `tests/tidy.rs` holds it.
 
 #[cfg(feature = "daemon")]
 pub mod cli;

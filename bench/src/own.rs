@@ -12,7 +12,7 @@ use soloist::scheduler::{
     Effect, EndedHow, Ending, Event, Purpose, Scheduler, Settings, draw_replica_id,
 };
 use soloist::store::memory::MemoryStore;
-use soloist::store::{ReplicaInfo, Store};
+use soloist::store::{ReplicaInfo, Store, StoreError};
 use uuid::Uuid;
 
 use crate::Scenario;
@@ -93,22 +93,30 @@ impl InProcess {
     }
 
     async fn perform(&self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Start(attempt) => Some(Event::AttemptEnded {
+                run_id: attempt.run_id,
+                ending: Ending {
+                    how: EndedHow::Succeeded,
+                    detail: AttemptDetail::default(),
+                    output: Output::default(),
+                },
+            }),
+            call => self.call(call).await,
+        }
+    }
+
+    async fn call(&self, effect: Effect) -> Option<Event> {
         let sent = SystemClock.boot();
         let caller = self.scheduler.caller(sent, CALL_TIMEOUT);
         let store = &self.store;
         Some(match effect {
             Effect::Register(jobs) => {
-                let result = store
-                    .register(&caller, &jobs)
-                    .await
-                    .map_err(|e| e.to_string());
+                let result = told(store.register(&caller, &jobs)).await;
                 Event::Registered { jobs, sent, result }
             }
             Effect::Claim(claims) => {
-                let result = store
-                    .claim(&caller, &claims)
-                    .await
-                    .map_err(|e| e.to_string());
+                let result = told(store.claim(&caller, &claims)).await;
                 Event::Claimed {
                     claims,
                     sent,
@@ -116,10 +124,7 @@ impl InProcess {
                 }
             }
             Effect::Renew(renewals) => {
-                let result = store
-                    .renew(&caller, &renewals)
-                    .await
-                    .map_err(|e| e.to_string());
+                let result = told(store.renew(&caller, &renewals)).await;
                 Event::Renewed {
                     renewals,
                     sent,
@@ -127,33 +132,21 @@ impl InProcess {
                 }
             }
             Effect::Release(releases) => {
-                let result = store
-                    .release(&caller, &releases)
-                    .await
-                    .map_err(|e| e.to_string());
+                let result = told(store.release(&caller, &releases)).await;
                 let runs = releases.iter().map(|release| release.run_id).collect();
                 Event::Released { runs, sent, result }
             }
             Effect::Observe(scope) => {
-                let result = store
-                    .observe(&caller, &info(), scope)
-                    .await
-                    .map_err(|e| e.to_string());
+                let result = told(store.observe(&caller, &info(), scope)).await;
                 Event::Observed {
                     scope,
                     sent,
                     result,
                 }
             }
-            Effect::Start(attempt) => Event::AttemptEnded {
-                run_id: attempt.run_id,
-                ending: Ending {
-                    how: EndedHow::Succeeded,
-                    detail: AttemptDetail::default(),
-                    output: Output::default(),
-                },
-            },
-            Effect::Stop { .. } | Effect::Report(_) | Effect::Finish => return None,
+            Effect::Start(_) | Effect::Stop { .. } | Effect::Report(_) | Effect::Finish => {
+                return None;
+            }
         })
     }
 }
@@ -173,6 +166,11 @@ fn info() -> ReplicaInfo {
         jobs: 0,
         draining: false,
     }
+}
+
+/// The answer as the core takes it: a failure is a text.
+async fn told<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, String> {
+    call.await.map_err(|error| error.to_string())
 }
 
 fn job(number: usize, schedule: &str) -> Job {

@@ -42,6 +42,7 @@ pub(crate) use names::nearest;
 pub(crate) use scheduler::check_store;
 pub(crate) use zone::find_zone;
 
+use crate::clock::{Clock as _, SystemClock};
 use crate::scheduler::job::Job;
 use crate::scheduler::schedule::{Schedule, ScheduleError};
 use crate::scheduler::time::Timestamp;
@@ -89,7 +90,7 @@ pub fn load(path: &Path) -> Result<Config, Error> {
 pub fn load_as(path: &Path, strictness: Strictness) -> Result<Config, Error> {
     let source = file::read(path)?;
     let env = |name: &str| std::env::var(name).ok();
-    let now = Timestamp::from(jiff::Timestamp::now());
+    let now = SystemClock.wall();
     parse(&source, &path.display().to_string(), &env, now, strictness)
 }
 

@@ -105,7 +105,9 @@ pub struct Job {
 }
 
 /// What an attempt runs, and in what surroundings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Values of `env` may be secrets: [`fmt::Debug`] shows the names alone.
+#[derive(Clone, PartialEq, Eq)]
 pub struct CommandSpec {
     /// The program or script.
     pub program: Program,
@@ -117,6 +119,27 @@ pub struct CommandSpec {
     pub success_codes: Vec<i32>,
     /// How many bytes of stdout, and of stderr, are kept of one attempt. Default 8 KiB each.
     pub output_limit: usize,
+}
+
+impl fmt::Debug for CommandSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Taken apart, so that a new field has to be thought of here.
+        let Self {
+            program,
+            env,
+            working_dir,
+            success_codes,
+            output_limit,
+        } = self;
+        let names: Vec<&String> = env.keys().collect();
+        f.debug_struct("CommandSpec")
+            .field("program", program)
+            .field("env", &names)
+            .field("working_dir", working_dir)
+            .field("success_codes", success_codes)
+            .field("output_limit", output_limit)
+            .finish()
+    }
 }
 
 /// `command` or `shell` of a job.
@@ -136,4 +159,23 @@ pub enum OnCrash {
     Rerun,
     /// It is closed as lost: at most once.
     Skip,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_shown_for_debugging_names_its_variables_and_keeps_their_values() {
+        let command = CommandSpec {
+            program: Program::Shell("true".to_owned()),
+            env: BTreeMap::from([("PASSWORD".to_owned(), "hunter2".to_owned())]),
+            working_dir: None,
+            success_codes: vec![0],
+            output_limit: 8192,
+        };
+        let shown = format!("{command:?} {command:#?}");
+        assert!(shown.contains("PASSWORD"), "{shown}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Every operation is one atomic step judged by the store's own clock, carries a batch, and
 //! may be sent again with the same identity: the second sending finds the work done and gives
-//! the same answer. What the rules are is written once in [`rules`] for the engines that keep
+//! the same answer. What the rules are is written once in `rules` for the engines that keep
 //! plain records (memory, SQLite), and once more in `lua/` for Redis, where they have to run
 //! inside the server; one conformance suite holds all of them to the same behaviour.
 //!

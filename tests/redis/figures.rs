@@ -76,7 +76,13 @@ async fn a_thousand_jobs_due_in_one_second_cost_eight_calls_a_replica() {
         .collect();
     in_batches(&releases, async |batch| store.release(&one, batch).await).await;
     assert_eq!(report(&server, "releases with output", JOBS), batches);
+}
 
+#[tokio::test]
+async fn a_claim_that_comes_alone_costs_one_call() {
+    let server = RedisServer::start();
+    let store = fresh_store(&server).await;
+    let one = caller("one");
     let due = just_due(&store).await;
     let alone: Vec<Claim> = (0..100)
         .map(|n| claim(&format!("alone-{n}"), due))

@@ -2,5 +2,8 @@
 //! network that loses and delays, replicas that crash and freeze, and one seed that decides
 //! everything. `SEED=n cargo test --test simulation` replays a seed.
 
+mod calls;
+mod chance;
+mod happening;
 mod laws;
 mod world;

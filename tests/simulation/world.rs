@@ -16,38 +16,18 @@ use soloist::scheduler::{
     Attempt, Effect, EndedHow, Ending, Event, Notice, Purpose, Scheduler, Settings,
 };
 use soloist::store::memory::MemoryStore;
-use soloist::store::{AttemptRecord, ReplicaInfo, Store, StoreError};
+use soloist::store::{AttemptRecord, Store};
 use uuid::Uuid;
+
+use crate::calls::{ask, failure};
+pub(crate) use crate::chance::Chance;
+use crate::happening::Happening;
 
 /// When every world begins: 2026-11-20T22:00:00Z.
 const GENESIS_MS: i64 = 1_795_212_000_000;
 
 /// How long a call waits for its answer, as the driver has it.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// A small generator (xorshift64*, Vigna 2014): all chance comes from the seed.
-pub(crate) struct Chance(u64);
-
-impl Chance {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        (self.next() >> 11) % limit.max(1)
-    }
-
-    pub(crate) fn percent(&mut self, chance: u64) -> bool {
-        self.below(100) < chance
-    }
-}
 
 /// The store's clock: the world's time plus a shift that a test may move.
 #[derive(Debug, Default)]
@@ -112,48 +92,6 @@ pub(crate) struct SimReplica {
     pub(crate) notices: Vec<String>,
     pub(crate) finished: bool,
     life: u64,
-}
-
-enum Happening {
-    Deliver {
-        replica: usize,
-        life: u64,
-        event: Box<Event>,
-    },
-    Arrive {
-        replica: usize,
-        life: u64,
-        effect: Box<Effect>,
-        caller: Box<Caller>,
-        sent: BootTime,
-    },
-    EndOfRun {
-        run: RunId,
-        replica: usize,
-        life: u64,
-        how: EndedHow,
-    },
-    Wake {
-        replica: usize,
-        life: u64,
-    },
-}
-
-impl PartialEq for Happening {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-impl Eq for Happening {}
-impl PartialOrd for Happening {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Happening {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
 }
 
 impl fmt::Debug for World {
@@ -529,101 +467,5 @@ impl World {
             *alive.entry(run.job.as_str()).or_default() += 1;
         }
         alive
-    }
-}
-
-fn now<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, String> {
-    let answer = call
-        .now_or_never()
-        .expect("the memory store answers at once");
-    answer.map_err(|error| error.to_string())
-}
-
-fn ask(store: &MemoryStore, effect: &Effect, caller: &Caller, sent: BootTime) -> Event {
-    match effect {
-        Effect::Register(jobs) => {
-            let result = now(store.register(caller, jobs));
-            Event::Registered {
-                jobs: jobs.clone(),
-                sent,
-                result,
-            }
-        }
-        Effect::Claim(claims) => {
-            let result = now(store.claim(caller, claims));
-            Event::Claimed {
-                claims: claims.clone(),
-                sent,
-                result,
-            }
-        }
-        Effect::Renew(renewals) => {
-            let result = now(store.renew(caller, renewals));
-            Event::Renewed {
-                renewals: renewals.clone(),
-                sent,
-                result,
-            }
-        }
-        Effect::Release(releases) => {
-            let runs = releases.iter().map(|release| release.run_id).collect();
-            Event::Released {
-                runs,
-                sent,
-                result: now(store.release(caller, releases)),
-            }
-        }
-        Effect::Observe(scope) => {
-            let info = ReplicaInfo {
-                version: String::new(),
-                host: String::new(),
-                pid: 1,
-                skew_ms: 0,
-                running: 0,
-                jobs: 0,
-                draining: false,
-            };
-            Event::Observed {
-                scope: *scope,
-                sent,
-                result: now(store.observe(caller, &info, *scope)),
-            }
-        }
-        other => unreachable!("not a call: {other:?}"),
-    }
-}
-
-fn failure(effect: Effect, sent: BootTime) -> Event {
-    let cause = || "no answer".to_owned();
-    match effect {
-        Effect::Register(jobs) => Event::Registered {
-            jobs,
-            sent,
-            result: Err(cause()),
-        },
-        Effect::Claim(claims) => Event::Claimed {
-            claims,
-            sent,
-            result: Err(cause()),
-        },
-        Effect::Renew(renewals) => Event::Renewed {
-            renewals,
-            sent,
-            result: Err(cause()),
-        },
-        Effect::Release(releases) => {
-            let runs = releases.iter().map(|release| release.run_id).collect();
-            Event::Released {
-                runs,
-                sent,
-                result: Err(cause()),
-            }
-        }
-        Effect::Observe(scope) => Event::Observed {
-            scope,
-            sent,
-            result: Err(cause()),
-        },
-        other => unreachable!("not a call: {other:?}"),
     }
 }

@@ -5,7 +5,7 @@
 
 use redis::{ErrorKind, RedisError};
 
-use super::keys::CURRENT_LAYOUT;
+use super::keys::{CURRENT_LAYOUT, PERMISSION};
 use crate::store::StoreError;
 
 /// An error of the store, and what it means for the connection.
@@ -122,7 +122,3 @@ fn said(error: &RedisError) -> String {
     let words = detail.split(" script: ").next().unwrap_or_default();
     words.to_owned()
 }
-
-/// What a user of the store has to be allowed.
-const PERMISSION: &str = "let the user do all that soloist does, for instance with ACL SETUSER \
-    USER ~soloist:* &soloist:* +@read +@write +@connection +@pubsub +eval +evalsha +script|load +info +time";

@@ -14,6 +14,10 @@ pub(super) const LAYOUT: &str = "#layout";
 /// The layout that this version writes; `lua/common.lua` has it too.
 pub(super) const CURRENT_LAYOUT: &str = "1";
 
+/// What a user of the store has to be allowed.
+pub(super) const PERMISSION: &str = "let the user do all that soloist does, for instance with ACL SETUSER \
+    USER ~soloist:* &soloist:* +@read +@write +@connection +@pubsub +eval +evalsha +script|load +info +time";
+
 /// The keys of one namespace.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {

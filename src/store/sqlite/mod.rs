@@ -1,6 +1,6 @@
 //! The embedded store: replicas on one host share a file.
 //!
-//! One thread owns the one connection ([`owner`]); callers send it steps and wait for the
+//! One thread owns the one connection (`owner`); callers send it steps and wait for the
 //! answer without blocking their runtime. Each batch is decided by the rules that all record
 //! keeping engines share, inside one `BEGIN IMMEDIATE` transaction that is on the disk
 //! (`synchronous = FULL`) before its answer leaves.
@@ -8,8 +8,8 @@
 //! The store's time is the host's wall clock, read while the file's lock is held and made
 //! monotone by the rules, so that all processes see one time.
 //!
-//! Must never: live on a file system that other hosts write to ([`file`]), touch a file that
-//! is another program's ([`layout`]), or be trusted across two kernels.
+//! Must never: live on a file system that other hosts write to (`file`), touch a file that
+//! is another program's (`layout`), or be trusted across two kernels.
 
 mod fault;
 mod file;

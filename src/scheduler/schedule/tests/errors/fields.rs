@@ -46,6 +46,10 @@ fn a_value_out_of_range_is_underlined_in_its_list() {
         "`8` is not a day of the week: days of the week go from 0 to 7 (0 and 7 are Sunday, 1 is Monday), or SUN to SAT",
         "fields",
     );
+}
+
+#[test]
+fn a_value_out_of_range_is_underlined_in_optional_fields_and_however_long_it_is() {
     refused(
         "99 0 0 * * *",
         "99",

@@ -1,0 +1,153 @@
+//! Dependencies run one way, so that what decides can be tested without what acts.
+
+use crate::finding::Finding;
+#[cfg(test)]
+use crate::finding::lines;
+use crate::paths::named;
+use crate::source::Source;
+
+/// What each module may name of the others; `a::b` allows that part alone.
+const MAY_KNOW: [(&str, &[&str]); 8] = [
+    (
+        "cli",
+        &[
+            "config",
+            "driver",
+            "store",
+            "runner",
+            "clock",
+            "scheduler",
+            "store_url",
+        ],
+    ),
+    ("driver", &["store", "runner", "clock", "scheduler"]),
+    ("store", &["scheduler", "store_url", "clock"]),
+    ("runner", &["scheduler", "clock"]),
+    // A table is validated against the present: what lies in the past for ever is an error.
+    ("config", &["scheduler", "store_url", "clock"]),
+    ("clock", &["scheduler::time"]),
+    ("scheduler", &[]),
+    ("store_url", &[]),
+];
+
+/// What would make the scheduler's decisions depend on more than its arguments.
+const IMPURE: [&str; 10] = [
+    "tokio",
+    "tracing",
+    "redis",
+    "rusqlite",
+    "rustix",
+    "std::time::SystemTime",
+    "std::time::Instant",
+    "std::fs",
+    "std::net",
+    "std::process",
+];
+
+/// Tests are looked at like the rest: what they need from above belongs under `tests/`.
+pub(crate) fn between_modules(source: &Source) -> Vec<Finding> {
+    let module = source.module();
+    let Some(own) = module.first().filter(|_| source.is_in_src()) else {
+        return Vec::new();
+    };
+    let Some((_, allowed)) = MAY_KNOW.iter().find(|(name, _)| name == own) else {
+        let what = format!("the module `{own}` has no place among the layers");
+        let cure = "say in MAY_KNOW (tests/tidy/dependencies.rs) what it may know";
+        return vec![Finding::new(&source.path, 1, what, cure)];
+    };
+    let uses = named(source).into_iter().filter_map(|named| {
+        let path = named.path.strip_prefix(&["crate".to_owned()])?.join("::");
+        let permitted = allowed.iter().chain([own]);
+        let forbidden = !permitted.into_iter().any(|prefix| is_within(&path, prefix));
+        forbidden.then_some((named.line, path))
+    });
+    uses.map(|(line, path)| {
+        let what = format!("`{own}` must not know `{path}`: dependencies run one way");
+        let cure = "pass what is needed as an argument, or move it to a module below both";
+        Finding::new(&source.path, line, what, cure)
+    })
+    .collect()
+}
+
+/// Tests may measure and print; what they test may not.
+pub(crate) fn of_the_scheduler(source: &Source) -> Vec<Finding> {
+    if source.module().first() != Some(&"scheduler") {
+        return Vec::new();
+    }
+    let paths = named(source).into_iter();
+    let outside = paths.filter(|named| !source.is_test(named.line));
+    let impure = outside.filter_map(|named| {
+        let path = named.path.join("::");
+        // `use std::*` would bring in all of them.
+        let glob = path.strip_suffix("::*").map(str::to_owned);
+        let found = IMPURE.iter().find(|impure| {
+            is_within(&path, impure) || glob.as_ref().is_some_and(|glob| is_within(impure, glob))
+        })?;
+        let what = format!("the scheduler must not know `{found}`: it decides, the driver acts");
+        let cure = "take what is needed as an argument or event; ask for it by an effect";
+        Some(Finding::new(&source.path, named.line, what, cure))
+    });
+    impure.collect()
+}
+
+fn is_within(path: &str, prefix: &str) -> bool {
+    path.strip_prefix(prefix)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+#[cfg(test)]
+fn found(path: &str, text: &str) -> Vec<usize> {
+    lines(&between_modules(&Source::new(path, text)))
+}
+
+#[test]
+fn a_module_that_knows_one_above_it_is_found() {
+    assert_eq!(found("src/runner/a.rs", "use crate::clock::Clock;"), [0; 0]);
+    assert_eq!(found("src/runner/a.rs", "\nuse crate::store::Store;"), [2]);
+    assert_eq!(found("src/store_url.rs", "use crate::store;"), [1]);
+    assert_eq!(
+        found("src/store/a.rs", "use crate::{scheduler, cli::run};"),
+        [1]
+    );
+    assert_eq!(
+        found("src/store/a.rs", "fn f() { super::super::cli::run() }"),
+        [1]
+    );
+    assert_eq!(found("src/store/a.rs", "use crate::*;"), [1]);
+    assert_eq!(
+        found("src/clock.rs", "use crate::scheduler::time::BootTime;"),
+        [0; 0]
+    );
+    assert_eq!(
+        found("src/clock.rs", "use crate::scheduler::job::Job;"),
+        [1]
+    );
+    assert_eq!(
+        found("src/clock.rs", "use crate::scheduler::timers::Timers;"),
+        [1]
+    );
+}
+
+#[test]
+fn a_module_without_a_place_is_found() {
+    assert_eq!(found("src/manager/mod.rs", ""), [1]);
+    assert_eq!(found("src/main.rs", "fn main() {}"), [0; 0]);
+    assert_eq!(found("tests/a.rs", "use crate::b::c;"), [0; 0]);
+}
+
+#[test]
+fn an_impure_scheduler_is_found() {
+    let found = |text| lines(&of_the_scheduler(&Source::new("src/scheduler/a.rs", text)));
+    assert_eq!(
+        found("use std::time::Duration;\nuse std::time::{self, Instant};"),
+        [2]
+    );
+    assert_eq!(found("use std::{fs, fmt};"), [1]);
+    assert_eq!(found("use std::time::*;"), [1]);
+    assert_eq!(found("\nfn f() { tracing::info!() }"), [2]);
+    assert_eq!(found("fn f(redis: u8) { redis.g(); super::h() }"), [0; 0]);
+    assert_eq!(
+        found("#[cfg(test)]\nmod tests {\n    use std::time::Instant;\n}"),
+        [0; 0]
+    );
+}
