@@ -5,6 +5,7 @@
 
 use std::io;
 
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
 use super::args::{Global, LogFormat};
@@ -16,8 +17,12 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 const DEFAULT_LEVEL: &str = "info";
 
-/// Starts the log of this process.
-pub(super) fn start(global: &Global) -> Result<(), Exit> {
+/// How many lines wait for whoever reads stderr. Beyond these they are dropped: a reader that
+/// stands still must not hold up a renewal.
+const LINES_WAITING: usize = 16_384;
+
+/// Starts the log of this process. What waits to be written is written when the guard goes.
+pub(super) fn start(global: &Global) -> Result<WorkerGuard, Exit> {
     let level = global.log_level.as_deref().map(str::trim);
     let level = level
         .filter(|level| !level.is_empty())
@@ -26,9 +31,14 @@ pub(super) fn start(global: &Global) -> Result<(), Exit> {
         let message = format!("`--log-level` or SOLOIST_LOG_LEVEL: {message}");
         complain(Exit::Usage, &message, Some(&hint))
     })?;
+    let (writer, guard) = NonBlockingBuilder::default()
+        .lossy(true)
+        .buffered_lines_limit(LINES_WAITING)
+        .thread_name("log")
+        .finish(io::stderr());
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(writer)
         .with_ansi(stderr_has_colour());
     match global.log_format.unwrap_or_default() {
         LogFormat::Text => builder.with_target(false).init(),
@@ -39,7 +49,7 @@ pub(super) fn start(global: &Global) -> Result<(), Exit> {
             .with_span_list(false)
             .init(),
     }
-    Ok(())
+    Ok(guard)
 }
 
 /// Reads a filter; on failure message and hint. The library takes any word for the name of a

@@ -63,9 +63,10 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    if let Err(exit) = logging::start(&args.global) {
-        return exit.into();
-    }
+    let _written_at_the_end = match logging::start(&args.global) {
+        Ok(guard) => guard,
+        Err(exit) => return exit.into(),
+    };
     tracing::debug!(version = env!("CARGO_PKG_VERSION"), "starting");
     dispatch(&args.global, &args.command).into()
 }

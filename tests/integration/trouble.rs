@@ -1,5 +1,7 @@
 //! What goes wrong around the daemon, and what it says to that.
 
+use std::process::Stdio;
+
 use rustix::process::Signal;
 use test_support::redis::RedisServer;
 
@@ -109,6 +111,30 @@ kill_grace = "500ms"
     replica.wait_for_line(&["attempt was handed over"]);
     assert!(run.ended_ns.is_none());
     replica.signal(Signal::TERM);
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_up_no_job() {
+    let _machine = together();
+    let table =
+        format!("{TABLE}[jobs.talks]\nschedule = \"* * * * * *\"\nshell = \"seq 100000\"\n");
+    let fleet = Fleet::new("memory:", &table);
+    let mut command = fleet.command(&["run"]);
+    let mut deaf = command
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a replica to start");
+    let unread = deaf.stderr.take();
+    let later = fleet.wait_for_runs(SOON, |runs| Some(runs.first()?.started_ns + 5_000_000_000));
+    fleet.wait_for_runs(SOON, |runs| (runs.last()?.started_ns > later).then_some(()));
+    let runs = fleet.runs();
+    for pair in runs.windows(2) {
+        let apart = pair[1].started_ns - pair[0].started_ns;
+        assert!(apart < 1_900_000_000, "held up: {pair:?}");
+    }
+    deaf.kill().expect("a living process");
+    deaf.wait().expect("a dead process");
+    drop(unread);
 }
 
 #[test]
