@@ -303,6 +303,25 @@ fn replicas_that_lose_the_store_stop_their_jobs_before_others_may_start_them() {
 }
 
 #[test]
+fn a_holder_that_is_cut_off_has_stopped_when_another_takes_over() {
+    for_each_seed(|seed| {
+        let jobs = vec![job("a", "*/30 * * * * *")];
+        let mut world = World::new(seed, jobs, |_| Duration::from_secs(50));
+        (0..3).for_each(|_| {
+            world.start();
+        });
+        world.run_for_about(31, 12_000);
+        let holder = world.holder().expect("one of them runs it");
+        world.cut_off(holder, true);
+        world.run_for_about(40, 10_000);
+        world.cut_off(holder, false);
+        world.run_for(Duration::from_secs(60));
+        check(&world);
+        check_ledger(&world);
+    });
+}
+
+#[test]
 fn a_jump_of_the_stores_clock_grants_no_live_lease() {
     for_each_seed(|seed| {
         let jobs = vec![job("a", "*/20 * * * * *")];

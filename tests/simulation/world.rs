@@ -91,6 +91,7 @@ pub(crate) struct SimReplica {
     boot_offset: Duration,
     pub(crate) notices: Vec<String>,
     pub(crate) finished: bool,
+    cut_off: bool,
     life: u64,
 }
 
@@ -146,6 +147,7 @@ impl World {
             boot_offset,
             notices: Vec::new(),
             finished: false,
+            cut_off: false,
             life: 0,
         });
         self.revive(number);
@@ -194,6 +196,17 @@ impl World {
     /// The store can't be reached from now on by any replica (or can again).
     pub(crate) fn partition(&mut self, on: bool) {
         self.network.lose_request = if on { 100 } else { 0 };
+    }
+
+    /// One replica can't reach the store from now on (or can again).
+    pub(crate) fn cut_off(&mut self, number: usize, on: bool) {
+        self.replicas[number].cut_off = on;
+    }
+
+    /// Who runs something now.
+    pub(crate) fn holder(&self) -> Option<usize> {
+        let mut alive = self.runs.values().filter(|run| run.ended.is_none());
+        alive.next().map(|run| run.replica)
     }
 
     /// The store's wall clock steps.
@@ -356,7 +369,11 @@ impl World {
         match effect {
             Effect::Start(attempt) => self.start_run(number, life, &attempt),
             Effect::Stop { run_id, grace, .. } => {
-                let after = Duration::from_millis(self.chance.below(grace.as_millis() as u64 + 1));
+                // Some jobs heed TERM sooner or later, and some never do.
+                let after = match self.chance.percent(50) {
+                    true => Duration::from_millis(self.chance.below(grace.as_millis() as u64 + 1)),
+                    false => grace,
+                };
                 let how = EndedHow::Stopped;
                 let end = Happening::EndOfRun {
                     run: run_id,
@@ -372,7 +389,8 @@ impl World {
                 let caller = Box::new(scheduler.caller(boot, CALL_TIMEOUT));
                 let effect = Box::new(call);
                 let at = self.now + self.delay();
-                if self.chance.percent(self.network.lose_request) {
+                let cut_off = self.replicas[number].cut_off;
+                if cut_off || self.chance.percent(self.network.lose_request) {
                     self.fail(number, life, *effect, boot);
                 } else {
                     let arrive = Happening::Arrive {
