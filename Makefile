@@ -15,7 +15,7 @@ SHOP ?= $(CURDIR)/var/shop.db
 .PHONY: run audit demo build check test fmt clippy shellcheck tests doc bench
 
 # Jobs find their programs on PATH and the shop by DATABASE_URL.
-run audit demo: export PATH := $(BIN):$(PATH)
+run audit: export PATH := $(BIN):$(PATH)
 run audit: export DATABASE_URL := $(SHOP)
 run: export STATE_DIRECTORY := $(CURDIR)/var
 
@@ -30,8 +30,8 @@ audit: build
 	@mkdir -p var
 	@$(BIN)/close-expired-orders audit
 
-demo: build
-	@scripts/demo
+demo:
+	@CARGO="$(CARGO)" scripts/demo
 
 build:
 	$(CARGO) build -p soloist -p close-expired-orders
