@@ -5,6 +5,7 @@
 mod commands;
 mod crash;
 mod fleet;
+mod shop;
 mod steady;
 mod trouble;
 

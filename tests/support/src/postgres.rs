@@ -83,15 +83,33 @@ impl PostgresServer {
         self.url_of(&name)
     }
 
-    /// Runs SQL through psql, so that tests need no client library.
+    /// Asks a database, given by its URL, for one value, as psql prints it.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses.
+    #[must_use]
+    pub fn query(&self, url: &str, sql: &str) -> String {
+        self.psql(url, &["--no-align", "--tuples-only"], sql)
+            .trim_end()
+            .to_owned()
+    }
+
     fn execute(&self, sql: &str) {
+        self.psql(&self.url(), &[], sql);
+    }
+
+    /// Runs SQL through psql, so that tests need no client library.
+    fn psql(&self, url: &str, options: &[&str], sql: &str) -> String {
         let output = Command::new(self.programs.join("psql"))
             .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"])
-            .args(["--command", sql, &self.url()])
+            .args(options)
+            .args(["--command", sql, url])
             .output()
             .expect("psql starts");
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{sql}: {complaint}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     fn url_of(&self, database: &str) -> String {
@@ -277,6 +295,14 @@ mod tests {
     fn fresh_databases_are_distinct() {
         let server = PostgresServer::shared();
         assert_ne!(server.fresh_database(), server.fresh_database());
+    }
+
+    #[test]
+    fn a_query_answers_the_database_that_was_asked() {
+        let server = PostgresServer::shared();
+        let url = server.fresh_database();
+        let name = server.query(&url, "SELECT current_database()");
+        assert!(url.ends_with(&format!("/{name}")), "{url}: {name}");
     }
 
     fn connect(port: u16) -> TcpStream {
