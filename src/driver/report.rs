@@ -19,7 +19,7 @@ pub(super) fn tell(notice: &Notice, replica: &str) {
         | Notice::FellBehind { .. }
         | Notice::SettledAhead { .. }
         | Notice::NewJob { .. } => tell_of_job(notice, replica),
-        _ => tell_of_replica(notice),
+        _ => tell_of_replica(notice, replica),
     }
 }
 
@@ -39,47 +39,81 @@ fn tell_of_attempt(notice: &Notice, replica: &str) {
             takeover,
         } => {
             let what = if *takeover { ": takes over" } else { "" };
-            line!(info, occurrence, replica, attempt = grant.attempt, token = %grant.token,
-                "attempt started{what}");
+            line!(
+                info,
+                occurrence,
+                replica,
+                attempt = grant.attempt,
+                token = grant.token.get(),
+                "attempt started{what}"
+            );
         }
-        Notice::Ended {
-            occurrence,
-            attempt,
-            token,
-            outcome,
-            detail,
-        } => {
-            macro_rules! ended {
-                ($level:ident) => {
-                    line!($level, occurrence, replica, attempt, token = %token,
-                        exit_code = detail.exit_code, signal = detail.signal,
-                        reason = detail.reason.as_deref(), "attempt {}", in_words(*outcome))
-                };
-            }
-            match outcome {
-                Outcome::Succeeded => ended!(info),
-                Outcome::Failed | Outcome::TimedOut | Outcome::Lost => ended!(error),
-                _ => ended!(warn),
-            }
-        }
+        Notice::Ended { .. } => tell_of_end(notice, replica),
         Notice::Stopping {
             occurrence,
             attempt,
             token,
             reason,
         } => {
-            line!(warn, occurrence, replica, attempt, token = %token,
-                "stopping the attempt: {}", reason.as_str());
+            line!(
+                warn,
+                occurrence,
+                replica,
+                attempt,
+                token = token.get(),
+                "stopping the attempt: {}",
+                reason.as_str()
+            );
         }
         Notice::Superseded {
             occurrence,
             attempt,
             token,
         } => {
-            line!(warn, occurrence, replica, attempt, token = %token,
-                "attempt ended after its lease was another replica's");
+            line!(
+                warn,
+                occurrence,
+                replica,
+                attempt,
+                token = token.get(),
+                "attempt ended after its lease was another replica's"
+            );
         }
         _ => {}
+    }
+}
+
+fn tell_of_end(notice: &Notice, replica: &str) {
+    let Notice::Ended {
+        occurrence,
+        attempt,
+        token,
+        outcome,
+        detail,
+    } = notice
+    else {
+        return;
+    };
+    macro_rules! ended {
+        ($level:ident) => {
+            line!(
+                $level,
+                occurrence,
+                replica,
+                attempt,
+                token = token.get(),
+                exit_code = detail.exit_code,
+                signal = detail.signal,
+                reason = detail.reason.as_deref(),
+                "attempt {}",
+                in_words(*outcome)
+            )
+        };
+    }
+    match outcome {
+        Outcome::Succeeded => ended!(info),
+        Outcome::Failed | Outcome::TimedOut | Outcome::Lost => ended!(error),
+        _ => ended!(warn),
     }
 }
 
@@ -126,25 +160,26 @@ fn tell_of_job(notice: &Notice, replica: &str) {
     }
 }
 
-fn tell_of_replica(notice: &Notice) {
+fn tell_of_replica(notice: &Notice, replica: &str) {
     match notice {
         Notice::Grace { wait } => {
             warn!(
+                replica,
                 "the ledger is new or lost data, or its clock stepped back: nothing is \
                 started for {wait:?}, so that running holders can re-assert their leases"
             );
         }
-        Notice::StoreAway { cause } => error!("the store is away, trying again: {cause}"),
-        Notice::StoreBack { after } => info!("the store is back after {after:?}"),
+        Notice::StoreAway { cause } => error!(replica, "the store is away, trying again: {cause}"),
+        Notice::StoreBack { after } => info!(replica, "the store is back after {after:?}"),
         Notice::ClockJumped(jump) => {
-            warn!(millis = jump.millis, "the store's clock jumped");
+            warn!(replica, millis = jump.millis, "the store's clock jumped");
         }
         Notice::Ready { jobs, next } => match next {
-            Some(next) => info!(jobs, next = %next, "ready"),
-            None => info!(jobs, "ready; nothing is due ever again"),
+            Some(next) => info!(replica, jobs, next = %next, "ready"),
+            None => info!(replica, jobs, "ready; nothing is due ever again"),
         },
-        Notice::Draining { running } => info!(running, "draining: nothing new is started"),
-        other => debug!(?other, "notice"),
+        Notice::Draining { running } => info!(replica, running, "draining: nothing new is started"),
+        other => debug!(replica, ?other, "notice"),
     }
 }
 
