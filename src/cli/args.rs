@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand, ValueEnum};
 
 /// One cron table on many machines: each occurrence of a job runs on one replica alone.
@@ -24,6 +25,9 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+/// Where help lists what every command takes, so that a command's own flags stand first.
+const EVERYWHERE: &str = "Options of every command";
+
 /// What every command takes, before or after its name.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Global {
@@ -31,6 +35,7 @@ pub(crate) struct Global {
     #[arg(
         long,
         global = true,
+        help_heading = EVERYWHERE,
         env = "SOLOIST_CONFIG",
         hide_env_values = true,
         value_name = "FILE"
@@ -42,6 +47,7 @@ pub(crate) struct Global {
     #[arg(
         long,
         global = true,
+        help_heading = EVERYWHERE,
         env = "SOLOIST_STORE",
         hide_env_values = true,
         value_name = "URL"
@@ -53,6 +59,7 @@ pub(crate) struct Global {
     #[arg(
         long,
         global = true,
+        help_heading = EVERYWHERE,
         env = "SOLOIST_NAMESPACE",
         hide_env_values = true,
         value_name = "NAME"
@@ -64,6 +71,7 @@ pub(crate) struct Global {
     #[arg(
         long,
         global = true,
+        help_heading = EVERYWHERE,
         env = "SOLOIST_LOG_LEVEL",
         hide_env_values = true,
         value_name = "LEVEL"
@@ -75,6 +83,7 @@ pub(crate) struct Global {
     #[arg(
         long,
         global = true,
+        help_heading = EVERYWHERE,
         env = "SOLOIST_LOG_FORMAT",
         hide_env_values = true,
         value_name = "FORMAT",
@@ -99,6 +108,41 @@ fn read_log_format(text: &str) -> Result<LogFormat, String> {
         return Ok(LogFormat::default());
     }
     LogFormat::from_str(text, true).map_err(|_| "the formats are text and json".into())
+}
+
+/// Commands that are to come, with what does for them today.
+const TO_COME: [(&str, Option<&str>); 11] = [
+    (
+        "why",
+        Some("`soloist history JOB` has the fate of each occurrence"),
+    ),
+    (
+        "trigger",
+        Some("`soloist run-once JOB` runs it here and now"),
+    ),
+    (
+        "pause",
+        Some("set `enabled = false` in every replica's table and restart them"),
+    ),
+    (
+        "resume",
+        Some("set `enabled = true` in every replica's table and restart them"),
+    ),
+    ("kill", None),
+    ("lock", None),
+    ("verify", None),
+    ("import", None),
+    ("schema", None),
+    ("completions", None),
+    ("man", Some("`soloist help` has what there is to know")),
+];
+
+/// The command that was asked for, if it is one to come, and what does for it today.
+pub(crate) fn to_come(error: &clap::Error) -> Option<(&'static str, Option<&'static str>)> {
+    let Some(ContextValue::String(asked)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    TO_COME.into_iter().find(|(name, _)| name == asked)
 }
 
 /// What to do.
@@ -147,6 +191,18 @@ pub(crate) struct RunArgs {
     /// Exit with 3 when the store can't be reached at the start, rather than wait for it.
     #[arg(long)]
     pub(crate) require_store: bool,
+    /// A tag for `run_on`. Not supported yet.
+    #[arg(long, hide = true, value_name = "K=V")]
+    pub(crate) tag: Vec<String>,
+    /// Where health, metrics and dashboard are served. Only `off` yet.
+    #[arg(
+        long,
+        hide = true,
+        env = "SOLOIST_LISTEN",
+        hide_env_values = true,
+        value_name = "ADDR"
+    )]
+    pub(crate) listen: Option<String>,
 }
 
 #[derive(clap::Args, Debug)]

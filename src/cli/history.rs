@@ -68,7 +68,8 @@ fn row(attempt: &AttemptRecord) -> Vec<String> {
     ]
 }
 
-fn detail(attempt: &AttemptRecord) -> String {
+/// How it ended, beyond its outcome.
+pub(super) fn detail(attempt: &AttemptRecord) -> String {
     let detail = &attempt.detail;
     let code = detail
         .exit_code

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use jiff::tz::TimeZone;
 
 use super::args::{Global, LogsArgs};
-use super::history::parse_name;
+use super::history::{detail, parse_name};
 use super::next::instant;
 use super::settings::Settings;
 use super::{Exit, complain, print, print_error, store};
@@ -22,7 +22,7 @@ pub(super) fn run(global: &Global, args: &LogsArgs) -> Result<Exit, Exit> {
     let at = args
         .at
         .as_deref()
-        .map(|text| instant(text, &TimeZone::UTC))
+        .map(|text| instant("--at", text, &TimeZone::UTC))
         .transpose()?;
     let wanted = |record: &AttemptRecord| {
         record.attempt > 0
@@ -38,12 +38,20 @@ pub(super) fn run(global: &Global, args: &LogsArgs) -> Result<Exit, Exit> {
         Ok(Some((attempt, printed)))
     })?;
     let Some((attempt, printed)) = found else {
-        let message = format!("no ended attempt of `{job}` is like that");
+        let message = if at.is_none() && args.attempt.is_none() {
+            format!("no attempt of `{job}` has ended yet, as far as the store knows")
+        } else {
+            format!("no ended attempt of `{job}` is like that")
+        };
         let hint = format!("`soloist history {job}` lists them");
         return Err(complain(Exit::Failed, &message, Some(&hint)));
     };
+    let how = match detail(&attempt) {
+        detail if detail.is_empty() => detail,
+        detail => format!(", {detail}"),
+    };
     print_error(&format!(
-        "{job} at {}, attempt {} on {}: {}\n",
+        "{job} at {}, attempt {} on {}: {}{how}\n",
         attempt.scheduled_at, attempt.attempt, attempt.replica, attempt.outcome
     ));
     if let Some(printed) = printed {

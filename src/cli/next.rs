@@ -32,7 +32,10 @@ fn describe(global: &Global, args: &NextArgs) -> Result<String, Exit> {
     };
     let zone = shown_in.as_ref().unwrap_or(schedule.zone());
     let now = now();
-    let from = args.from.as_deref().map(|text| instant(text, zone));
+    let from = args
+        .from
+        .as_deref()
+        .map(|text| instant("--from", text, zone));
     let preview = Preview {
         schedule: &schedule,
         zone,
@@ -79,8 +82,8 @@ fn zone(name: &str) -> Result<TimeZone, Exit> {
     })
 }
 
-/// Reads `--from`: an instant, or a date with or without a time in the zone that is shown.
-pub(super) fn instant(text: &str, zone: &TimeZone) -> Result<Timestamp, Exit> {
+/// Reads the value of `flag`: an instant, or a date with or without a time in the zone that is shown.
+pub(super) fn instant(flag: &str, text: &str, zone: &TimeZone) -> Result<Timestamp, Exit> {
     if let Ok(instant) = text.parse::<jiff::Timestamp>() {
         return Ok(instant.into());
     }
@@ -89,7 +92,7 @@ pub(super) fn instant(text: &str, zone: &TimeZone) -> Result<Timestamp, Exit> {
         .or_else(|_| text.parse::<Date>().map(|date| date.at(0, 0, 0, 0)));
     let zoned = local.and_then(|local| local.to_zoned(zone.clone()));
     zoned.map(|zoned| zoned.timestamp().into()).map_err(|_| {
-        let message = format!("`--from`: `{text}` is no date and time");
+        let message = format!("`{flag}`: `{text}` is no date and time");
         let hint = "write `2027-03-14T02:00:00Z`, another offset such as `+08:00`, or `2027-03-14` in the zone";
         complain(Exit::Usage, &message, Some(hint))
     })

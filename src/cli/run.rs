@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_tokio::Signals;
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
@@ -26,6 +26,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Runs the daemon until a signal ends it.
 pub(super) fn run(global: &Global, args: &RunArgs) -> Result<Exit, Exit> {
+    refuse_what_is_to_come(args)?;
     let config = Settings::load(global, Strictness::Start)?.config;
     settings::show(&config.warnings);
     end_on_panic();
@@ -36,8 +37,26 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<Exit, Exit> {
     exit
 }
 
+/// Flags that have no effect yet are never silently ignored.
+fn refuse_what_is_to_come(args: &RunArgs) -> Result<(), Exit> {
+    let refuse = |what: &str, hint: &str| {
+        let message = format!("{what} is not supported yet");
+        Err(complain(Exit::Usage, &message, Some(hint)))
+    };
+    if !args.tag.is_empty() {
+        return refuse("`--tag`", "today every replica may run every job");
+    }
+    match args.listen.as_deref() {
+        None | Some("" | "off") => Ok(()),
+        Some(_) => refuse(
+            "an address for `--listen` or SOLOIST_LISTEN",
+            "today nothing listens: leave it out, or say `off`, and ask `soloist status`",
+        ),
+    }
+}
+
 async fn daemon(config: Config, args: &RunArgs) -> Result<Exit, Exit> {
-    let mut requests = requests()?;
+    let mut requests = requests(Hangup::Reload)?;
     let store = store::open(&config.scheduler)?;
     let replica = replica(&config.scheduler, args.replica.as_deref())?;
     info!(replica = %replica, id = %replica.id, store = %store.place(),
@@ -101,9 +120,23 @@ fn spread(wait: Duration) -> Duration {
     wait / 2 + wait / 2 * dice / 255
 }
 
-/// The first SIGTERM or SIGINT drains, the second ends at once.
-pub(super) fn requests() -> Result<mpsc::Receiver<Request>, Exit> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|cause| {
+/// What SIGHUP means to a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hangup {
+    /// To a daemon: read the table again.
+    Reload,
+    /// To what a person started: the terminal is gone, so end as by SIGTERM.
+    End,
+}
+
+/// The first SIGTERM or SIGINT drains, the second ends at once. SIGHUP never kills: nobody would
+/// be left to renew the leases of what runs.
+pub(super) fn requests(hangup: Hangup) -> Result<mpsc::Receiver<Request>, Exit> {
+    let mut watched = vec![SIGTERM, SIGINT];
+    if hangup == Hangup::Reload || !ignores_hangup() {
+        watched.push(SIGHUP);
+    }
+    let mut signals = Signals::new(watched).map_err(|cause| {
         complain(
             Exit::Failed,
             &format!("failed to listen for signals: {cause}"),
@@ -112,9 +145,18 @@ pub(super) fn requests() -> Result<mpsc::Receiver<Request>, Exit> {
     })?;
     let (sender, requests) = mpsc::channel(2);
     tokio::spawn(async move {
-        for request in [Request::Drain, Request::Abort] {
-            let Some(signal) = signals.next().await else {
-                return;
+        let mut requests = [Request::Drain, Request::Abort].into_iter();
+        while let Some(signal) = signals.next().await {
+            if signal == SIGHUP && hangup == Hangup::Reload {
+                warn!(
+                    signal,
+                    "reload is not supported yet: the table stays as it was read at the start; \
+                    restart to change it"
+                );
+                continue;
+            }
+            let Some(request) = requests.next() else {
+                break;
             };
             info!(signal, ?request, "signal received");
             if sender.send(request).await.is_err() {
@@ -125,6 +167,15 @@ pub(super) fn requests() -> Result<mpsc::Receiver<Request>, Exit> {
         std::future::pending::<()>().await;
     });
     Ok(requests)
+}
+
+/// Whether SIGHUP was ignored when this process started, as `nohup` has it. What can't be told
+/// counts as not ignored.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
 }
 
 /// Who this process is: random, with a name for people.

@@ -27,8 +27,12 @@ type FateCell = Arc<Mutex<Option<Fate>>>;
 
 /// Runs a job once, and ends as its command did.
 pub(super) fn run(global: &Global, args: &RunOnceArgs) -> Result<Exit, Exit> {
-    let config = Settings::load(global, Strictness::Start)?.config;
+    let mut config = Settings::load(global, Strictness::Start)?.config;
     let job = find(&config, &args.job)?;
+    // `enabled` is about the schedule: what a person asks for by name is run.
+    for asked_for in config.jobs.iter_mut().filter(|known| known.name == job) {
+        asked_for.enabled = true;
+    }
     let runtime = store::runtime()?;
     let exit = runtime.block_on(once(config, job));
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -49,7 +53,7 @@ fn find(config: &Config, name: &str) -> Result<JobName, Exit> {
 }
 
 async fn once(config: Config, job: JobName) -> Result<Exit, Exit> {
-    let requests = run::requests()?;
+    let requests = run::requests(run::Hangup::End)?;
     let store = store::open(&config.scheduler)?;
     store
         .ready()

@@ -47,7 +47,7 @@ struct Status {
 #[derive(Serialize)]
 struct JobStatus {
     name: String,
-    /// `running`, `abandoned` (its holder is gone), an outcome, or `never ran`.
+    /// `running`, `abandoned` (its holder is gone), an outcome, or `never_ran`.
     state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     last: Option<LastStatus>,
@@ -159,7 +159,7 @@ fn note(job: Option<&Job>, table_known: bool) -> Option<&'static str> {
 
 fn state_of(last: Option<&LastAttempt>, now: Timestamp) -> String {
     match last.map(|last| last.standing) {
-        None => "never ran".to_owned(),
+        None => "never_ran".to_owned(),
         Some(Standing::Running { deadline }) if deadline < now => "abandoned".to_owned(),
         Some(Standing::Running { .. }) => "running".to_owned(),
         Some(Standing::Ended(outcome)) => outcome.to_string(),

@@ -109,11 +109,61 @@ fn a_file_that_is_no_table_is_told_with_a_cure() {
     );
 }
 
+/// Arguments, variables, and what is said of them.
+type UsageError = (
+    &'static [&'static str],
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
+
+fn refuses(place: &Place, cases: &[UsageError]) {
+    for (args, env, expected) in cases {
+        let ended = place.run_with(args, env);
+        assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains(expected),
+            "{args:?}: {}",
+            ended.stderr
+        );
+        assert!(
+            !ended.stderr.contains("s3cr3t"),
+            "{args:?}: {}",
+            ended.stderr
+        );
+        assert_eq!(ended.stdout, "", "{args:?}");
+    }
+}
+
+#[test]
+fn what_is_to_come_is_refused_as_such() {
+    let place = Place::with_table("[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n");
+    let cases: &[UsageError] = &[
+        (&["next", "x", "--from", "soon"], &[], "`--from`: `soon`"),
+        (&["logs", "x", "--at", "soon"], &[], "`--at`: `soon`"),
+        (&["pause", "x"], &[], "`soloist pause` is not supported yet"),
+        (
+            &["lock", "x", "--", "true"],
+            &[],
+            "`soloist lock` is not supported yet",
+        ),
+        (
+            &["run", "--tag", "zone=a"],
+            &[],
+            "`--tag` is not supported yet",
+        ),
+        (
+            &["run"],
+            &[("SOLOIST_LISTEN", "127.0.0.1:7373")],
+            "SOLOIST_LISTEN is not supported yet",
+        ),
+    ];
+    refuses(&place, cases);
+}
+
 #[test]
 fn a_flag_or_variable_that_makes_no_sense_is_a_usage_error() {
     let place = Place::with_table("[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n");
-    type Variables = [(&'static str, &'static str)];
-    let cases: &[(&[&str], &Variables, &str)] = &[
+    let cases: &[UsageError] = &[
         (&["check", "--nonsense"], &[], "--nonsense"),
         (&["frobnicate"], &[], "frobnicate"),
         (&["next"], &[], "JOB_OR_SCHEDULE"),
@@ -151,19 +201,5 @@ fn a_flag_or_variable_that_makes_no_sense_is_a_usage_error() {
             "did you mean `warn`?",
         ),
     ];
-    for (args, env, expected) in cases {
-        let ended = place.run_with(args, env);
-        assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.stderr);
-        assert!(
-            ended.stderr.contains(expected),
-            "{args:?}: {}",
-            ended.stderr
-        );
-        assert!(
-            !ended.stderr.contains("s3cr3t"),
-            "{args:?}: {}",
-            ended.stderr
-        );
-        assert_eq!(ended.stdout, "", "{args:?}");
-    }
+    refuses(&place, cases);
 }

@@ -1,5 +1,7 @@
 //! The commands that look into the store, and the one that runs a job by hand.
 
+use rustix::process::Signal;
+
 use crate::fleet::{Fleet, SOON};
 use crate::together;
 
@@ -15,6 +17,11 @@ shell = "echo by hand; exit 7"
 [jobs.long]
 schedule = "@manual"
 command = [PROBE, "30000"]
+
+[jobs.disabled]
+schedule = "* * * * * *"
+enabled = false
+shell = "echo asked for"
 "#;
 
 fn fleet() -> (tempfile::TempDir, Fleet) {
@@ -104,10 +111,75 @@ fn run_once_refuses_a_busy_job_and_ends_its_own_on_a_signal() {
     let (code, _, stderr) = fleet.output(&["run-once", "long"]);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("busy"), "{stderr}");
-    first.signal(rustix::process::Signal::INT);
+    first.signal(Signal::INT);
     let status = first.wait(SOON);
     assert_eq!(status.code(), Some(128 + 15), "{}", first.log());
     let history = fleet.json(&["history", "long", "--json"]);
     assert_eq!(history[0]["outcome"], "cancelled", "{history:#}");
     assert_eq!(fleet.runs().len(), 1, "the second never started");
+}
+
+#[test]
+fn a_disabled_job_runs_when_it_is_asked_for_by_name() {
+    let _machine = together();
+    let (_dir, fleet) = fleet();
+    let (code, stdout, stderr) = fleet.output(&["run-once", "disabled"]);
+    assert_eq!(
+        (code, stdout.as_str()),
+        (Some(0), "asked for\n"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_hangup_is_said_and_kills_no_daemon() {
+    let _machine = together();
+    let (_dir, fleet) = fleet();
+    let mut replica = fleet.start("r1");
+    replica.wait_until_ready();
+    replica.signal(Signal::HUP);
+    replica.wait_for_line(&["WARN", "reload is not supported yet"]);
+    replica.wait_for_line(&["attempt succeeded", "job=tick"]);
+    replica.drain();
+}
+
+#[test]
+fn a_hangup_ends_run_once_and_its_job() {
+    let _machine = together();
+    let (_dir, fleet) = fleet();
+    let mut run = fleet.run_once("long");
+    fleet.wait_for_runs(SOON, |runs| (runs.len() == 1).then_some(()));
+    run.signal(Signal::HUP);
+    assert_eq!(run.wait(SOON).code(), Some(128 + 15), "{}", run.log());
+    let history = fleet.json(&["history", "long", "--json"]);
+    assert_eq!(history[0]["outcome"], "cancelled", "{history:#}");
+}
+
+#[test]
+fn every_line_of_a_json_log_is_flat_and_names_the_replica_and_tokens_are_numbers() {
+    let _machine = together();
+    let (_dir, fleet) = fleet();
+    let mut replica = fleet.start_with("r1", |command| {
+        command.args(["--log-format", "json"]);
+    });
+    replica.wait_for_line(&["attempt succeeded", "\"job\":\"tick\""]);
+    replica.drain();
+    let log = replica.log();
+    let mut tokens = 0;
+    for line in log.lines() {
+        let object: serde_json::Value = serde_json::from_str(line).expect("one object a line");
+        let mut values = object.as_object().expect("an object").values();
+        assert!(
+            values.all(|value| !value.is_object() && !value.is_array()),
+            "{line}"
+        );
+        let of_the_process = object["target"] == "soloist::cli::run";
+        assert!(of_the_process || object["replica"] == "r1", "{line}");
+        assert!(
+            object["token"].is_null() || object["token"].is_u64(),
+            "{line}"
+        );
+        tokens += usize::from(object["token"].is_u64());
+    }
+    assert!(tokens >= 3, "started, printed and succeeded: {log}");
 }
