@@ -5,7 +5,7 @@
 
 use std::io;
 
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
 use super::args::{Global, LogFormat};
@@ -21,8 +21,27 @@ const DEFAULT_LEVEL: &str = "info";
 /// stands still must not hold up a renewal.
 const LINES_WAITING: usize = 16_384;
 
-/// Starts the log of this process. What waits to be written is written when the guard goes.
-pub(super) fn start(global: &Global) -> Result<WorkerGuard, Exit> {
+/// Dropped at the end of the process, it tells of lines that were lost and has the last ones
+/// written.
+pub(super) struct LogEnd {
+    dropped: ErrorCounter,
+    _written: WorkerGuard,
+}
+
+impl Drop for LogEnd {
+    fn drop(&mut self) {
+        let lines = self.dropped.dropped_lines();
+        if lines > 0 {
+            tracing::warn!(
+                lines,
+                "the log was not read as fast as it grew: lines were dropped"
+            );
+        }
+    }
+}
+
+/// Starts the log of this process. What waits is written when the answer is dropped.
+pub(super) fn start(global: &Global) -> Result<LogEnd, Exit> {
     let level = global.log_level.as_deref().map(str::trim);
     let level = level
         .filter(|level| !level.is_empty())
@@ -31,15 +50,18 @@ pub(super) fn start(global: &Global) -> Result<WorkerGuard, Exit> {
         let message = format!("`--log-level` or SOLOIST_LOG_LEVEL: {message}");
         complain(Exit::Usage, &message, Some(&hint))
     })?;
-    let (writer, guard) = NonBlockingBuilder::default()
+    let (writer, end) = NonBlockingBuilder::default()
         .lossy(true)
         .buffered_lines_limit(LINES_WAITING)
         .thread_name("log")
         .finish(io::stderr());
+    let dropped = writer.error_counter();
+    // Complaints about a log that can't be written would go to the same stderr, and panic.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer)
-        .with_ansi(stderr_has_colour());
+        .with_ansi(stderr_has_colour())
+        .log_internal_errors(false);
     match global.log_format.unwrap_or_default() {
         LogFormat::Text => builder.with_target(false).init(),
         LogFormat::Json => builder
@@ -49,7 +71,10 @@ pub(super) fn start(global: &Global) -> Result<WorkerGuard, Exit> {
             .with_span_list(false)
             .init(),
     }
-    Ok(guard)
+    Ok(LogEnd {
+        dropped,
+        _written: end,
+    })
 }
 
 /// Reads a filter; on failure message and hint. The library takes any word for the name of a

@@ -58,6 +58,10 @@ pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
+            if let Some((name, hint)) = args::to_come(&error) {
+                let message = format!("`soloist {name}` is not supported yet");
+                return complain(Exit::Usage, &message, hint).into();
+            }
             // Help goes to stdout and may meet a closed pipe, like any output.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
@@ -121,8 +125,10 @@ pub(crate) fn now() -> Timestamp {
     SystemClock.wall()
 }
 
-/// Whether stderr takes colours: a terminal, and nobody said no (<https://no-color.org>).
+/// Whether stderr takes colours: a terminal that knows them, and nobody said no
+/// (<https://no-color.org>).
 pub(crate) fn stderr_has_colour() -> bool {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    io::stderr().is_terminal() && !unwanted
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    io::stderr().is_terminal() && !unwanted && !dumb
 }

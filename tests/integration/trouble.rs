@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use test_support::redis::RedisServer;
 
 use crate::fleet::{Fleet, SOON};
@@ -206,4 +206,27 @@ kill_grace = "300ms"
     let line = replica.wait_for_line(&["attempt timed out", "job=stubborn"]);
     assert!(line.contains("signal=9"), "{line}");
     replica.signal(Signal::TERM);
+}
+
+#[test]
+fn a_log_that_cannot_be_written_stops_no_daemon() {
+    let _machine = together();
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let store = format!("sqlite:{}", dir.path().join("soloist.db").display());
+    let table = "[jobs.tick]\nschedule = \"* * * * * *\"\ncommand = [PROBE, \"1\"]\n";
+    let fleet = Fleet::new(store, table);
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("Linux has it");
+    let mut replica = fleet
+        .command(&["run"])
+        .stderr(full)
+        .spawn()
+        .expect("a replica to start");
+    fleet.wait_for_runs(SOON, |runs| (runs.len() >= 2).then_some(()));
+    let ended = replica.try_wait().expect("a child");
+    kill_process(Pid::from_child(&replica), Signal::TERM).expect("a living process");
+    let status = replica.wait().expect("a child");
+    assert_eq!((ended, status.code()), (None, Some(0)));
 }
