@@ -57,7 +57,9 @@ pub(super) fn run(global: &Global, args: &LogsArgs) -> Result<Exit, Exit> {
     if let Some(printed) = printed {
         return Ok(show(&printed));
     }
-    print_error("its output is not kept: it printed nothing, or newer attempts took the place\n");
+    print_error(
+        "its output is not kept: it printed nothing or to a terminal (`run-once`), or newer attempts took the place\n",
+    );
     Ok(Exit::Done)
 }
 
