@@ -261,6 +261,14 @@ pub(crate) struct RunOnceArgs {
     /// The job.
     #[arg(value_name = "JOB")]
     pub(crate) job: String,
+    /// This replica's name, for people [default: the host's name].
+    #[arg(
+        long,
+        env = "SOLOIST_REPLICA",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
+    pub(crate) replica: Option<String>,
 }
 
 #[cfg(test)]

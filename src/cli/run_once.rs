@@ -34,7 +34,7 @@ pub(super) fn run(global: &Global, args: &RunOnceArgs) -> Result<Exit, Exit> {
         asked_for.enabled = true;
     }
     let runtime = store::runtime()?;
-    let exit = runtime.block_on(once(config, job));
+    let exit = runtime.block_on(once(config, job, args.replica.as_deref()));
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
@@ -52,7 +52,7 @@ fn find(config: &Config, name: &str) -> Result<JobName, Exit> {
     })
 }
 
-async fn once(config: Config, job: JobName) -> Result<Exit, Exit> {
+async fn once(config: Config, job: JobName, replica: Option<&str>) -> Result<Exit, Exit> {
     let requests = run::requests(run::Hangup::End)?;
     let store = store::open(&config.scheduler)?;
     store
@@ -60,7 +60,7 @@ async fn once(config: Config, job: JobName) -> Result<Exit, Exit> {
         .await
         .map_err(|error| store::refused(&error))?;
     let settings = scheduler::Settings {
-        replica: run::replica(&config.scheduler, None)?,
+        replica: run::replica(&config.scheduler, replica)?,
         // Ctrl-C on the terminal means now.
         shutdown_grace: Duration::ZERO,
         purpose: Purpose::Once(job),

@@ -155,7 +155,7 @@ fn tell_of_job(notice: &Notice, replica: &str) {
             error!(job = %job, replica, "the ledger has it settled until {until}, which is in the \
                 future: a clock was set wrong; it won't run before");
         }
-        Notice::NewJob { job } => info!(job = %job, replica, "new to the ledger"),
+        Notice::NewJob { job } => debug!(job = %job, replica, "new to the ledger"),
         _ => {}
     }
 }
