@@ -82,7 +82,7 @@ async fn daemon(config: Config, args: &RunArgs) -> Result<Exit, Exit> {
     );
     match driver.run(requests).await {
         Ok(Finished::Drained) => {
-            info!("stopped: all leases were given back");
+            info!("stopped: nothing runs here any more");
             Ok(Exit::Done)
         }
         Ok(Finished::Aborted) => {

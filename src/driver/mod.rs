@@ -47,7 +47,7 @@ pub enum Request {
 /// How a driver ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
-    /// All leases were given back.
+    /// All leases were given back, or ran out while the store could not be reached.
     Drained,
     /// It was told to stop at once: leases that were held run out by themselves.
     Aborted,

@@ -12,7 +12,8 @@ pub(super) fn tell(notice: &Notice, replica: &str) {
         Notice::Started { .. }
         | Notice::Ended { .. }
         | Notice::Stopping { .. }
-        | Notice::Superseded { .. } => tell_of_attempt(notice, replica),
+        | Notice::Superseded { .. }
+        | Notice::Unreleased { .. } => tell_of_attempt(notice, replica),
         Notice::Skipped { .. }
         | Notice::Missed { .. }
         | Notice::Closed { .. }
@@ -78,6 +79,14 @@ fn tell_of_attempt(notice: &Notice, replica: &str) {
                 token = token.get(),
                 "attempt ended after its lease was another replica's"
             );
+        }
+        Notice::Unreleased {
+            occurrence,
+            attempt,
+            token,
+        } => {
+            line!(error, occurrence, replica, attempt, token = %token,
+                "the attempt's end could not be told to the store: it will be taken for lost");
         }
         _ => {}
     }

@@ -23,6 +23,9 @@ const PENDING_PER_JOB: usize = 64;
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LONGEST_RETRY: Duration = Duration::from_secs(1);
 
+/// `start_by` of a claim that may not start anything: it only asks what became of it.
+const ONLY_ASKS: Timestamp = Timestamp::from_millis(i64::MIN);
+
 /// All claims without an answer.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
@@ -172,8 +175,11 @@ fn supersede(
         return;
     };
     let scheduled = older.claim.origin == Origin::Schedule && older.claim.steal.is_none();
-    if scheduled && older.claim.occurrence.scheduled_at < newer.occurrence.scheduled_at {
-        older.claim.start_by = Timestamp::from_millis(i64::MIN);
+    // One that only asks already keeps its back-off: else each newer occurrence would send all
+    // older ones at once, while the store is away or nothing is granted.
+    let asks = older.claim.start_by == ONLY_ASKS;
+    if scheduled && !asks && older.claim.occurrence.scheduled_at < newer.occurrence.scheduled_at {
+        older.claim.start_by = ONLY_ASKS;
         if !older.in_flight {
             ready.set(id, at);
         }

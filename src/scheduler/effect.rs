@@ -216,6 +216,16 @@ pub enum Notice {
         /// Its token.
         token: FencingToken,
     },
+    /// This replica is draining, and the store could not be told how an attempt ended before
+    /// its lease ran out: it will be taken for lost.
+    Unreleased {
+        /// Which occurrence.
+        occurrence: Occurrence,
+        /// Its number.
+        attempt: u32,
+        /// Its token.
+        token: FencingToken,
+    },
     /// An occurrence was skipped: an earlier one of the job is unfinished.
     Skipped {
         /// Which occurrence.

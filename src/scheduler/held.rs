@@ -11,6 +11,8 @@
 //!
 //! Must never: trust a lease past `trust_until`, or drop one whose release is not acknowledged.
 
+mod giving_up;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -190,6 +192,7 @@ impl HeldLeases {
                 continue;
             };
             work.stops.extend(lease.stop_if_due(now));
+            lease.give_up_if_over(now);
             if lease.renewal_due(now) {
                 lease.renewing = true;
                 work.renewals.push(lease.renewal());
@@ -250,7 +253,10 @@ impl HeldLeases {
                 lease.renew_at = sent + lease.margins.renewal_interval();
                 None
             }
-            Some(RenewalAnswer::Lost) => lease.lost(),
+            Some(RenewalAnswer::Lost) => {
+                lease.renew_at = FAR_FUTURE;
+                lease.lost()
+            }
         };
         self.timers.set(renewal.run_id, lease.next_wakeup());
         stop
@@ -395,7 +401,15 @@ impl Lease {
     }
 
     fn renewal_due(&self, now: BootTime) -> bool {
-        self.renewable() && now >= self.renew_at && now < self.trust_until
+        self.renewable() && now >= self.renew_at
+    }
+
+    /// A lease that can't be trusted any more is not renewed, as another replica may have it.
+    /// Its renewal must not stay due either: after a freeze it would be due for ever.
+    fn give_up_if_over(&mut self, now: BootTime) {
+        if now >= self.trust_until {
+            self.renew_at = FAR_FUTURE;
+        }
     }
 
     fn release_due(&self, now: BootTime) -> bool {

@@ -179,7 +179,10 @@ impl Scheduler {
             return;
         }
         self.tend_leases(now);
-        if !self.draining {
+        if self.draining {
+            let given_up = self.held.give_up(now);
+            given_up.into_iter().for_each(|notice| self.report(notice));
+        } else {
             self.register_waiting(now);
             self.claim_due(now);
         }

@@ -18,7 +18,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::job::JobName;
-use super::lease::{Held, Observation, ObservedLease, Occurrence, Scope, Sighting};
+use super::lease::{
+    ABANDONED_AFTER, Held, Observation, ObservedLease, Occurrence, Scope, Sighting,
+};
 use super::margins::Margins;
 use super::store_clock::StoreClock;
 use super::time::{BootTime, Timestamp};
@@ -128,8 +130,31 @@ impl Watch {
                 takeovers.push(takeover(&lease.job, &lease.held, sighting));
             }
         }
+        takeovers.extend(self.out_of_sight(store_now, clock, now));
         self.plan(observation, clock, now);
         takeovers
+    }
+
+    /// Leases that ran out so long ago that no look shows them: every replica was away
+    /// meanwhile. The answer to a claim told of them, and they stand in its job's way until
+    /// somebody takes them over.
+    fn out_of_sight(
+        &mut self,
+        store_now: Timestamp,
+        clock: &StoreClock,
+        now: BootTime,
+    ) -> Vec<Takeover> {
+        let free = |watched: &Watched| {
+            is_abandoned(watched, store_now) && self.ready_at(watched, clock) <= now
+        };
+        let seen = self.seen.iter().filter(|(_, watched)| free(watched));
+        let free: Vec<_> = seen
+            .map(|(job, Watched { held, .. })| takeover(job, held, Some(held.sighting)))
+            .collect();
+        for Takeover { occurrence, .. } in &free {
+            self.seen.remove(&occurrence.job);
+        }
+        free
     }
 
     /// Notes a lease that an answer told of.
@@ -163,7 +188,8 @@ impl Watch {
         let all = scope == Scope::All;
         self.seen.retain(|job, watched| {
             let expected = all || watched.held.sighting.deadline < store_now;
-            !expected || observation.leases.iter().any(|lease| lease.job == *job)
+            let shown = expected && !is_abandoned(watched, store_now);
+            !shown || observation.leases.iter().any(|lease| lease.job == *job)
         });
     }
 
@@ -220,6 +246,11 @@ impl Watch {
 /// The delay of any TTL that a record may hold, also of one that this version would refuse.
 fn watch_delay(ttl: Duration) -> Duration {
     Margins::of(ttl.clamp(super::margins::SHORTEST_TTL, super::margins::LONGEST_TTL)).watch_delay()
+}
+
+/// Whether a lease ran out too long ago for a look to show it.
+fn is_abandoned(watched: &Watched, store_now: Timestamp) -> bool {
+    watched.held.sighting.deadline <= store_now - ABANDONED_AFTER
 }
 
 fn takeover(job: &JobName, held: &Held, steal: Option<Sighting>) -> Takeover {

@@ -28,7 +28,7 @@ pub use self::url::open;
 
 use crate::scheduler::job::JobName;
 pub use crate::scheduler::lease::{
-    Answered, Caller, Observation, ObservedLease, Registration, Scope,
+    ABANDONED_AFTER, Answered, Caller, Observation, ObservedLease, Registration, Scope,
 };
 use crate::scheduler::lease::{
     Claim, ClaimAnswer, FencingToken, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer,
@@ -39,10 +39,6 @@ use crate::scheduler::time::Timestamp;
 /// Of how many attempts of a job the output is kept. The attempts themselves are kept up to
 /// `history_limit`: a line each, where output may be kilobytes.
 pub const OUTPUTS_KEPT: usize = 100;
-
-/// A lease that ran out longer ago than this is not offered for takeover any more by
-/// [`Store::observe`]: its job was removed from every table.
-pub const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// How many overdue leases one observation shows; more of them show as these are settled.
 pub const OVERDUE_LIMIT: usize = 128;

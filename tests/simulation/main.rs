@@ -6,4 +6,5 @@ mod calls;
 mod chance;
 mod happening;
 mod laws;
+mod recovery;
 mod world;

@@ -93,6 +93,8 @@ pub(crate) struct SimReplica {
     pub(crate) finished: bool,
     cut_off: bool,
     life: u64,
+    /// Until then, by the world's time, it gets no CPU.
+    frozen_until: Duration,
 }
 
 impl fmt::Debug for World {
@@ -149,6 +151,7 @@ impl World {
             finished: false,
             cut_off: false,
             life: 0,
+            frozen_until: Duration::ZERO,
         });
         self.revive(number);
         number
@@ -191,6 +194,11 @@ impl World {
         for run in self.runs.values_mut().filter(|run| run.replica == number) {
             run.ended.get_or_insert(now);
         }
+    }
+
+    /// SIGSTOP to the daemon, and SIGCONT after a while; what it runs runs on.
+    pub(crate) fn freeze(&mut self, number: usize, length: Duration) {
+        self.replicas[number].frozen_until = self.now + length;
     }
 
     /// The store can't be reached from now on by any replica (or can again).
@@ -271,7 +279,19 @@ impl World {
         self.replicas[replica].life == life
     }
 
+    /// When a replica gets CPU again, if it has none.
+    fn thaws_at(&self, happening: &Happening) -> Option<Duration> {
+        let (Happening::Wake { replica, .. } | Happening::Deliver { replica, .. }) = happening
+        else {
+            return None;
+        };
+        Some(self.replicas[*replica].frozen_until).filter(|until| *until > self.now)
+    }
+
     fn happen(&mut self, happening: Happening) {
+        if let Some(until) = self.thaws_at(&happening) {
+            return self.push(until, happening);
+        }
         match happening {
             Happening::Wake { replica, life } if self.lives(replica, life) => self.turn(replica),
             Happening::Deliver {
@@ -314,9 +334,12 @@ impl World {
             detail: AttemptDetail::default(),
             output: Output::default(),
         };
-        if self.lives(replica, life) {
-            self.give(replica, Event::AttemptEnded { run_id, ending });
-        }
+        let event = Box::new(Event::AttemptEnded { run_id, ending });
+        self.happen(Happening::Deliver {
+            replica,
+            life,
+            event,
+        });
     }
 
     fn give(&mut self, number: usize, event: Event) {
