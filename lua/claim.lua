@@ -140,9 +140,14 @@ end
 -- A claim to an occurrence that nobody had yet.
 local function claim_first(call, record, claim)
   if grace(call) > 0 then return { 'grace', grace(call) } end
+  local once = claim.origin == 'schedule' and claim.on_crash == 'skip'
+  local before_birth = claim.due <= call.group.born
   local words
-  if not record and claim.due <= call.group.born then
+  if before_birth and not record then
     words = 'the ledger began later and can\'t tell whether it ran'
+  elseif before_birth and once then
+    -- A server that was started anew may have forgotten a grant that it acknowledged.
+    words = 'the store was restarted later and can\'t tell whether it ran'
   elseif call.now > claim.start_by then
     words = 'starting_deadline passed before a replica could claim it'
   else

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use soloist::scheduler::job::OnCrash;
 use soloist::scheduler::lease::{
-    Claim, ClaimAnswer, FencingToken, Grant, Outcome, ReleaseAnswer, RenewalAnswer, RunId, Scope,
+    Claim, ClaimAnswer, FencingToken, Grant, Occurrence, Outcome, ReleaseAnswer, RenewalAnswer,
+    RunId, Scope,
 };
 use soloist::store::redis::RedisStore;
 use soloist::store::{Caller, Standing, Store, StoreEvent};
@@ -242,6 +244,48 @@ async fn a_restart_that_kept_its_data_opens_a_grace_window_too() {
     let last = jobs[0].last.as_ref().unwrap();
     assert_eq!(last.token, grant.token);
     assert!(matches!(last.standing, Standing::Running { .. }));
+}
+
+/// The server comes back with what it had on disk, which is older than what it acknowledged.
+#[tokio::test]
+async fn what_may_run_at_most_once_is_not_run_again_where_its_grant_was_forgotten() {
+    let mut server = RedisServer::start();
+    let store = fresh_store(&server).await;
+    let (mut holder, mut rival) = (caller("holder"), caller("rival"));
+    holder.quarantine = SHORT_QUARANTINE;
+    rival.quarantine = SHORT_QUARANTINE;
+    let mut once = claim("once", just_due(&store).await);
+    once.on_crash = OnCrash::Skip;
+    for saved in [true, false] {
+        once = Claim {
+            occurrence: Occurrence {
+                scheduled_at: just_due(&store).await,
+                ..once.occurrence
+            },
+            run_id: RunId::new(uuid::Uuid::new_v4()),
+            ..once
+        };
+        let grant = win(&store, &holder, &once).await;
+        let done = [release(&once, &grant, Outcome::Succeeded)];
+        store.release(&holder, &done).await.unwrap();
+        if saved {
+            assert_eq!(server.command(&["SAVE"]), "OK");
+        }
+    }
+    server.restart();
+
+    let again = [Claim {
+        run_id: RunId::new(uuid::Uuid::new_v4()),
+        ..once.clone()
+    }];
+    let answer = loop {
+        let answered = persist(|| store.claim(&rival, &again)).await;
+        match &answered.answer[0] {
+            ClaimAnswer::Grace { wait } => tokio::time::sleep(*wait).await,
+            other => break other.clone(),
+        }
+    };
+    assert_eq!(answer, ClaimAnswer::TooLate);
 }
 
 #[tokio::test]

@@ -198,8 +198,13 @@ impl<'a> Call<'a> {
         if !self.grace().is_zero() {
             return Decision::keep(ClaimAnswer::Grace { wait: self.grace() });
         }
-        let reason = if record.is_none() && due <= self.group.born {
+        let once = claim.origin == Origin::Schedule && claim.on_crash == OnCrash::Skip;
+        let before_birth = due <= self.group.born;
+        let reason = if before_birth && record.is_none() {
             Some("the ledger began later and can't tell whether it ran")
+        } else if before_birth && once {
+            // A store that was started anew may have forgotten a grant that it acknowledged.
+            Some("the store was restarted later and can't tell whether it ran")
         } else if self.now > claim.start_by {
             Some("starting_deadline passed before a replica could claim it")
         } else {
