@@ -88,6 +88,9 @@ fn listener(fate: FateCell) -> Listener {
         let known = match notice {
             Notice::Ended {
                 outcome, detail, ..
+            }
+            | Notice::Unreleased {
+                outcome, detail, ..
             } => Fate::Ended(*outcome, detail.clone()),
             Notice::Superseded { .. } => Fate::Refused("its lease was lost meanwhile".to_owned()),
             Notice::Skipped { unfinished, .. } => Fate::Refused(format!(

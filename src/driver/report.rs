@@ -66,6 +66,13 @@ fn tell_of_attempt(notice: &Notice, replica: &str) {
                 reason.as_str()
             );
         }
+        other => tell_of_unrecorded_end(other, replica),
+    }
+}
+
+/// The end of an attempt that the ledger doesn't have.
+fn tell_of_unrecorded_end(notice: &Notice, replica: &str) {
+    match notice {
         Notice::Superseded {
             occurrence,
             attempt,
@@ -84,9 +91,12 @@ fn tell_of_attempt(notice: &Notice, replica: &str) {
             occurrence,
             attempt,
             token,
+            outcome,
+            ..
         } => {
             line!(error, occurrence, replica, attempt, token = %token,
-                "the attempt's end could not be told to the store: it will be taken for lost");
+                "attempt {}, and the store could not be told: it will be taken for lost",
+                in_words(*outcome));
         }
         _ => {}
     }

@@ -216,8 +216,8 @@ pub enum Notice {
         /// Its token.
         token: FencingToken,
     },
-    /// This replica is draining, and the store could not be told how an attempt ended before
-    /// its lease ran out: it will be taken for lost.
+    /// This replica is about to end, and the store could not be told how an attempt ended
+    /// before its lease ran out: it will be taken for lost.
     Unreleased {
         /// Which occurrence.
         occurrence: Occurrence,
@@ -225,6 +225,10 @@ pub enum Notice {
         attempt: u32,
         /// Its token.
         token: FencingToken,
+        /// How it ended.
+        outcome: Outcome,
+        /// What else is known.
+        detail: AttemptDetail,
     },
     /// An occurrence was skipped: an earlier one of the job is unfinished.
     Skipped {

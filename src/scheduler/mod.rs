@@ -178,11 +178,12 @@ impl Scheduler {
         if self.finished {
             return;
         }
-        self.tend_leases(now);
-        if self.draining {
+        if self.draining || self.settings.purpose != Purpose::Table {
             let given_up = self.held.give_up(now);
             given_up.into_iter().for_each(|notice| self.report(notice));
-        } else {
+        }
+        self.tend_leases(now);
+        if !self.draining {
             self.register_waiting(now);
             self.claim_due(now);
         }

@@ -4,6 +4,7 @@
 
 mod calls;
 mod chance;
+mod direct;
 mod happening;
 mod laws;
 mod recovery;

@@ -1,4 +1,4 @@
-//! Leases that a draining replica leaves behind, because the store can't be told of their ends.
+//! Leases that a replica which is about to end leaves behind, because the store can't be told of their ends.
 //!
 //! Must never: drop a lease that is still this replica's; it could be given back yet.
 
@@ -19,10 +19,15 @@ impl HeldLeases {
         for (run_id, _) in &given_up {
             self.timers.clear(*run_id);
         }
-        let notices = given_up.into_iter().map(|(_, lease)| Notice::Unreleased {
-            occurrence: lease.claim.occurrence,
-            attempt: lease.grant.attempt,
-            token: lease.grant.token,
+        let notices = given_up.into_iter().filter_map(|(_, lease)| {
+            let ended = lease.ended?;
+            Some(Notice::Unreleased {
+                occurrence: lease.claim.occurrence,
+                attempt: lease.grant.attempt,
+                token: lease.grant.token,
+                outcome: ended.outcome,
+                detail: ended.ending.detail,
+            })
         });
         notices.collect()
     }

@@ -1,0 +1,221 @@
+//! One scheduler by hand, where the order of answers matters more than chance.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use soloist::scheduler::job::{Job, JobName};
+use soloist::scheduler::lease::{
+    Answered, AttemptDetail, Claim, ClaimAnswer, FencingToken, Grant, Output, Registration,
+    Renewal, RenewalAnswer, Replica, RunId,
+};
+use soloist::scheduler::time::{BootTime, Timestamp};
+use soloist::scheduler::{Effect, EndedHow, Ending, Event, Notice, Purpose, Scheduler, Settings};
+use uuid::Uuid;
+
+use crate::laws::job;
+
+/// The store reads this when the host's boot clock reads zero.
+const GENESIS: Timestamp = Timestamp::from_second(1_795_212_000);
+const TTL: Duration = Duration::from_secs(15);
+const TOKEN: FencingToken = FencingToken::new(7);
+
+/// A scheduler, and what time it is.
+struct Hand {
+    scheduler: Scheduler,
+    now: Duration,
+}
+
+impl Hand {
+    fn new(job: Job, purpose: Purpose) -> Self {
+        let settings = Settings {
+            replica: Replica {
+                id: Uuid::nil(),
+                name: "r".to_owned(),
+            },
+            shutdown_grace: Duration::from_secs(5),
+            purpose,
+        };
+        let mut drawn = 0u8;
+        let entropy = Box::new(move || {
+            drawn = drawn.wrapping_add(1);
+            [drawn; 10]
+        });
+        let jobs = [Arc::new(job)];
+        let scheduler = Scheduler::new(settings, jobs, entropy, BootTime::default());
+        let mut hand = Self {
+            scheduler,
+            now: Duration::ZERO,
+        };
+        let registered = hand.turn().into_iter().find_map(|effect| match effect {
+            Effect::Register(jobs) => Some(jobs),
+            _ => None,
+        });
+        let known = Registration {
+            settled_until: GENESIS,
+            new: false,
+        };
+        hand.tell(Event::Registered {
+            jobs: registered.expect("it registers first"),
+            sent: BootTime::default(),
+            result: Ok(Answered {
+                now: GENESIS,
+                answer: vec![known],
+            }),
+        });
+        hand
+    }
+
+    fn boot(&self) -> BootTime {
+        BootTime::since_boot(self.now)
+    }
+
+    fn answered<T>(&self, answer: T) -> Result<Answered<Vec<T>>, String> {
+        Ok(Answered {
+            now: GENESIS + self.now,
+            answer: vec![answer],
+        })
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.scheduler.handle(event, self.boot());
+    }
+
+    fn turn(&mut self) -> Vec<Effect> {
+        self.scheduler.advance(self.boot());
+        std::iter::from_fn(|| self.scheduler.poll_effect()).collect()
+    }
+
+    /// Goes on to the next wake-ups until something wanted comes of one.
+    fn until<T>(&mut self, wanted: impl Fn(Effect) -> Option<T>) -> T {
+        for _ in 0..100 {
+            if let Some(found) = self.turn().into_iter().find_map(&wanted) {
+                return found;
+            }
+            let next = self.scheduler.next_wakeup().expect("something is to come");
+            self.now = self.now.max(next.as_duration());
+        }
+        panic!("it never came");
+    }
+
+    /// An attempt that runs, of whatever is claimed next.
+    fn run(&mut self) -> Claim {
+        let claim = self.until(|effect| match effect {
+            Effect::Claim(claims) => claims.into_iter().next(),
+            _ => None,
+        });
+        let grant = ClaimAnswer::Granted(Grant {
+            token: TOKEN,
+            attempt: 1,
+            deadline: GENESIS + self.now + TTL,
+            remaining: TTL,
+        });
+        self.tell(Event::Claimed {
+            claims: vec![claim.clone()],
+            sent: self.boot(),
+            result: self.answered(grant),
+        });
+        self.until(|effect| matches!(effect, Effect::Start(_)).then_some(()));
+        claim
+    }
+
+    fn end(&mut self, run_id: RunId) {
+        let ending = Ending {
+            how: EndedHow::Succeeded,
+            detail: AttemptDetail::default(),
+            output: Output::default(),
+        };
+        self.tell(Event::AttemptEnded { run_id, ending });
+    }
+
+    /// The store doesn't answer.
+    fn fail(&mut self, effect: Effect) {
+        let sent = self.boot();
+        let cause = || "no answer".to_owned();
+        let event = match effect {
+            Effect::Release(releases) => Event::Released {
+                runs: releases.iter().map(|release| release.run_id).collect(),
+                sent,
+                result: Err(cause()),
+            },
+            Effect::Renew(renewals) => Event::Renewed {
+                renewals,
+                sent,
+                result: Err(cause()),
+            },
+            Effect::Observe(scope) => Event::Observed {
+                scope,
+                sent,
+                result: Err(cause()),
+            },
+            _ => return,
+        };
+        self.tell(event);
+    }
+}
+
+fn renewal(effect: Effect) -> Option<Renewal> {
+    match effect {
+        Effect::Renew(renewals) => renewals.into_iter().next(),
+        _ => None,
+    }
+}
+
+fn releases(effect: &Effect) -> bool {
+    matches!(effect, Effect::Release(_))
+}
+
+#[test]
+fn a_lease_that_is_lost_is_not_renewed_again_while_its_release_is_unanswered() {
+    let mut hand = Hand::new(job("a", "* * * * * *"), Purpose::Table);
+    let run_id = hand.run().run_id;
+    hand.end(run_id);
+    assert!(hand.turn().iter().any(releases));
+    let renewal = hand.until(renewal);
+    assert_eq!(renewal.run_id, run_id);
+    // The release arrived, and its answer is late.
+    hand.tell(Event::Renewed {
+        renewals: vec![renewal],
+        sent: hand.boot(),
+        result: hand.answered(RenewalAnswer::Lost),
+    });
+    for _ in 0..20 {
+        let renewed = hand.turn().into_iter().find_map(renewal_of(run_id));
+        assert_eq!(renewed, None, "at {:?}", hand.now);
+        let next = hand.scheduler.next_wakeup().expect("the job is due again");
+        hand.now = hand.now.max(next.as_duration());
+    }
+}
+
+fn renewal_of(run_id: RunId) -> impl Fn(Effect) -> Option<Renewal> {
+    move |effect| renewal(effect).filter(|renewal| renewal.run_id == run_id)
+}
+
+#[test]
+fn a_single_run_ends_with_its_outcome_although_the_store_went_away() {
+    let name = JobName::new("a").expect("a name");
+    let mut hand = Hand::new(job("a", "@manual"), Purpose::Once(name));
+    let run_id = hand.run().run_id;
+    hand.end(run_id);
+    let begun = hand.now;
+    let mut told = false;
+    for _ in 0..200 {
+        let effects = hand.turn();
+        told |= effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Report(Notice::Unreleased { .. })));
+        if effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Finish))
+        {
+            assert!(told);
+            assert!(hand.now - begun <= TTL, "{:?}", hand.now - begun);
+            return;
+        }
+        for effect in effects {
+            hand.fail(effect);
+        }
+        let next = hand.scheduler.next_wakeup().expect("it tries again");
+        hand.now = hand.now.max(next.as_duration());
+    }
+    panic!("it never ended");
+}
