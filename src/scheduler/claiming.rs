@@ -160,13 +160,25 @@ impl Scheduler {
             self.claims.landed(claim.run_id);
             match answers.next() {
                 Some(answer) => self.answered(claim, answer, sent, now),
-                None if self.draining => self.claims.settle(claim.run_id),
-                None => {
-                    let dice = self.dice();
-                    self.claims.retry(claim.run_id, now, dice);
-                }
+                None => self.unanswered(claim.run_id, sent, now),
             }
         }
+    }
+
+    /// The store may have granted it: it is asked again. While draining the question can't be
+    /// granted any more (see [`Scheduler::caller`]), and is dropped when a lease that it may have
+    /// has run out.
+    fn unanswered(&mut self, id: RunId, sent: BootTime, now: BootTime) {
+        if self.draining {
+            self.claims.unanswered_question(id, sent);
+            if !self.claims.is_in_doubt(id, now) {
+                return self.claims.settle(id);
+            }
+        } else {
+            self.claims.unanswered(id, sent);
+        }
+        let dice = self.dice();
+        self.claims.retry(id, now, dice);
     }
 
     fn answered(&mut self, claim: Claim, answer: ClaimAnswer, sent: BootTime, now: BootTime) {
@@ -184,6 +196,7 @@ impl Scheduler {
                 }
                 self.again(id, now + wait, now);
             }
+            ClaimAnswer::RequestExpired if self.draining => self.claims.settle(id),
             ClaimAnswer::RequestExpired => {
                 let dice = self.dice();
                 self.claims.retry(id, now, dice);

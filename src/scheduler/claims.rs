@@ -41,6 +41,9 @@ struct Pending {
     claim: Claim,
     failures: u32,
     in_flight: bool,
+    /// It may have been granted, under a lease that has run out by then. None where the last
+    /// answer said no.
+    doubt_until: Option<BootTime>,
 }
 
 impl Claims {
@@ -60,6 +63,7 @@ impl Claims {
             claim,
             failures: 0,
             in_flight: false,
+            doubt_until: None,
         };
         self.pending.insert(pending.claim.run_id, pending);
         if let Some(oldest) = surplus {
@@ -110,9 +114,31 @@ impl Claims {
 
     /// Sends a claim again at `at`.
     pub(super) fn postpone(&mut self, id: RunId, at: BootTime) {
-        if self.pending.contains_key(&id) {
+        if let Some(pending) = self.pending.get_mut(&id) {
+            pending.doubt_until = None;
             self.ready.set(id, at);
         }
+    }
+
+    /// Notes that a claim which was sent at `sent` had no answer.
+    pub(super) fn unanswered(&mut self, id: RunId, sent: BootTime) {
+        if let Some(pending) = self.pending.get_mut(&id) {
+            pending.doubt_until = Some(sent + pending.claim.ttl);
+        }
+    }
+
+    /// The same of a question that could not be granted; what was sent before it could.
+    pub(super) fn unanswered_question(&mut self, id: RunId, sent: BootTime) {
+        if let Some(pending) = self.pending.get_mut(&id) {
+            let until = sent + pending.claim.ttl;
+            pending.doubt_until.get_or_insert(until);
+        }
+    }
+
+    /// Whether a claim may still have a lease at the store.
+    pub(super) fn is_in_doubt(&self, id: RunId, now: BootTime) -> bool {
+        let pending = self.pending.get(&id);
+        pending.is_some_and(|one| one.doubt_until.is_some_and(|until| now < until))
     }
 
     /// Sends a claim again after a wait that doubles each time; `dice` spreads the replicas.
@@ -140,20 +166,15 @@ impl Claims {
         }
     }
 
-    /// Forgets all that is not in flight.
+    /// Forgets all that surely has no lease.
     pub(super) fn drop_waiting(&mut self) {
         let waiting: Vec<_> = self
             .pending
             .iter()
-            .filter(|(_, one)| !one.in_flight)
+            .filter(|(_, one)| !one.in_flight && one.doubt_until.is_none())
             .map(|(id, _)| *id)
             .collect();
         waiting.into_iter().for_each(|id| self.settle(id));
-    }
-
-    /// How many are in flight.
-    pub(super) fn in_flight(&self) -> usize {
-        self.in_flight
     }
 
     /// When the next one is ready to be sent.
@@ -248,7 +269,7 @@ mod tests {
             .map(|b| b.len())
             .collect();
         assert_eq!(sizes, [128, 128, 44]);
-        assert_eq!(claims.in_flight(), 300);
+        assert_eq!(claims.in_flight, 300);
     }
 
     #[test]

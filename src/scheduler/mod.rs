@@ -202,7 +202,7 @@ impl Scheduler {
 
     fn is_done(&self) -> bool {
         let ending = self.draining || self.run_once_is_settled();
-        ending && self.held.len() == 0 && self.claims.in_flight() == 0
+        ending && self.held.len() == 0 && self.claims.is_empty()
     }
 
     /// What is to be done next; none when all is done for now.
@@ -231,14 +231,18 @@ impl Scheduler {
         .min()
     }
 
-    /// Under which conditions a call that may take `timeout` is made.
+    /// Under which conditions a call that may take `timeout` is made. While draining, claims are
+    /// long past their own deadline: they tell what was granted before, and are granted nothing.
     pub fn caller(&self, now: BootTime, timeout: Duration) -> Caller {
         let longest = self.table.longest_ttl().unwrap_or(margins::SHORTEST_TTL);
         Caller {
             replica: self.settings.replica.clone(),
             quarantine: longest + Margins::of(longest).call_timeout(),
             token_floor: self.token_floor,
-            send_by: self.clock.reached(now).map(|reached| reached + timeout),
+            send_by: match self.draining {
+                true => Some(Timestamp::from_millis(i64::MIN)),
+                false => self.clock.reached(now).map(|reached| reached + timeout),
+            },
         }
     }
 

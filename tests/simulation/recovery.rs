@@ -103,3 +103,29 @@ fn an_at_most_once_job_whose_holder_crashed_days_ago_is_closed_and_goes_on() {
     let fate = lines.iter().find(|line| line.scheduled_at == first);
     assert_eq!(fate.expect("a line").outcome, Outcome::Lost);
 }
+
+#[test]
+fn a_drain_gives_back_what_was_granted_without_an_answer() {
+    for_each_seed(|seed| {
+        let once = Job {
+            on_crash: OnCrash::Skip,
+            ..job("once", "0 * * * * *")
+        };
+        let mut world = World::new(seed, vec![once], |_| Duration::from_secs(1));
+        world.start();
+        world.run_for(Duration::from_secs(59));
+        world.mute_store(true);
+        world.run_for_about(1, 3_000);
+        world.drain(0);
+        world.run_for_about(0, 3_000);
+        world.mute_store(false);
+        world.run_for(Duration::from_secs(3));
+        assert!(world.replicas[0].finished, "{world:?}");
+        assert!(world.runs.is_empty(), "{world:?}");
+        world.start();
+        world.run_for(Duration::from_secs(25));
+        check(&world);
+        let completed = world.runs.values().filter(|run| run.completed);
+        assert_eq!(completed.count(), 1, "{world:?}");
+    });
+}

@@ -1,5 +1,7 @@
 //! The simulated world: a store, replicas with clocks of their own, a network, job processes.
 
+mod faults;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::fmt;
@@ -186,40 +188,10 @@ impl World {
         self.turn(number);
     }
 
-    /// `kill -9`: the daemon is gone, and with it, by the guardian, what it ran.
-    pub(crate) fn crash(&mut self, number: usize) {
-        self.replicas[number].scheduler = None;
-        self.replicas[number].life += 1;
-        let now = self.now;
-        for run in self.runs.values_mut().filter(|run| run.replica == number) {
-            run.ended.get_or_insert(now);
-        }
-    }
-
-    /// SIGSTOP to the daemon, and SIGCONT after a while; what it runs runs on.
-    pub(crate) fn freeze(&mut self, number: usize, length: Duration) {
-        self.replicas[number].frozen_until = self.now + length;
-    }
-
-    /// The store can't be reached from now on by any replica (or can again).
-    pub(crate) fn partition(&mut self, on: bool) {
-        self.network.lose_request = if on { 100 } else { 0 };
-    }
-
-    /// One replica can't reach the store from now on (or can again).
-    pub(crate) fn cut_off(&mut self, number: usize, on: bool) {
-        self.replicas[number].cut_off = on;
-    }
-
     /// Who runs something now.
     pub(crate) fn holder(&self) -> Option<usize> {
         let mut alive = self.runs.values().filter(|run| run.ended.is_none());
         alive.next().map(|run| run.replica)
-    }
-
-    /// The store's wall clock steps.
-    pub(crate) fn step_store_clock(&mut self, by_ms: i64) {
-        self.store_clock.shift.fetch_add(by_ms, Ordering::Relaxed);
     }
 
     pub(crate) fn drain(&mut self, number: usize) {

@@ -1,0 +1,43 @@
+//! What a test may do to a world.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::World;
+
+impl World {
+    /// `kill -9`: the daemon is gone, and with it, by the guardian, what it ran.
+    pub(crate) fn crash(&mut self, number: usize) {
+        self.replicas[number].scheduler = None;
+        self.replicas[number].life += 1;
+        let now = self.now;
+        for run in self.runs.values_mut().filter(|run| run.replica == number) {
+            run.ended.get_or_insert(now);
+        }
+    }
+
+    /// SIGSTOP to the daemon, and SIGCONT after a while; what it runs runs on.
+    pub(crate) fn freeze(&mut self, number: usize, length: Duration) {
+        self.replicas[number].frozen_until = self.now + length;
+    }
+
+    /// The store can't be reached from now on by any replica (or can again).
+    pub(crate) fn partition(&mut self, on: bool) {
+        self.network.lose_request = if on { 100 } else { 0 };
+    }
+
+    /// One replica can't reach the store from now on (or can again).
+    pub(crate) fn cut_off(&mut self, number: usize, on: bool) {
+        self.replicas[number].cut_off = on;
+    }
+
+    /// The store's wall clock steps.
+    pub(crate) fn step_store_clock(&mut self, by_ms: i64) {
+        self.store_clock.shift.fetch_add(by_ms, Ordering::Relaxed);
+    }
+
+    /// From now on the store does what it is told, and nobody hears that it did (or again).
+    pub(crate) fn mute_store(&mut self, on: bool) {
+        self.network.lose_reply = if on { 100 } else { 0 };
+    }
+}
