@@ -23,6 +23,7 @@
 -- deadline does nothing. No allow-oom: a full server refuses claims before anything is done.
 
 local FIRST, WIDTH = 9, 12
+local ONLY_ASKS = -2 ^ 63
 local caller = {
   holder = ARGV[7], floor = tonumber(ARGV[5]), send_by = tonumber(ARGV[8]),
 }
@@ -148,6 +149,8 @@ local function claim_first(call, record, claim)
   elseif before_birth and once then
     -- A server that was started anew may have forgotten a grant that it acknowledged.
     words = 'the store was restarted later and can\'t tell whether it ran'
+  elseif claim.start_by == ONLY_ASKS then
+    words = 'a newer occurrence fell due before it could be claimed'
   elseif call.now > claim.start_by then
     words = 'starting_deadline passed before a replica could claim it'
   else

@@ -21,6 +21,8 @@ const SIGNALED: i32 = 128;
 enum Fate {
     Ended(Outcome, AttemptDetail),
     Refused(String),
+    /// It ran, and its lease was another replica's before it ended.
+    LeaseLost,
 }
 
 type FateCell = Arc<Mutex<Option<Fate>>>;
@@ -92,7 +94,7 @@ fn listener(fate: FateCell) -> Listener {
             | Notice::Unreleased {
                 outcome, detail, ..
             } => Fate::Ended(*outcome, detail.clone()),
-            Notice::Superseded { .. } => Fate::Refused("its lease was lost meanwhile".to_owned()),
+            Notice::Superseded { .. } => Fate::LeaseLost,
             Notice::Skipped { unfinished, .. } => Fate::Refused(format!(
                 "it is busy: the occurrence of {} is unfinished (`soloist status` says who has it)",
                 unfinished.scheduled_at
@@ -108,6 +110,10 @@ fn exit_of(fate: Option<Fate>) -> Exit {
     match fate {
         Some(Fate::Ended(outcome, detail)) => exit_of_command(outcome, &detail),
         Some(Fate::Refused(why)) => complain(Exit::Failed, &format!("not run: {why}"), None),
+        Some(Fate::LeaseLost) => {
+            let message = "its lease was lost while it ran, and its end is not recorded";
+            complain(Exit::Failed, message, None)
+        }
         None => complain(Exit::Failed, "not run: stopped before it was granted", None),
     }
 }

@@ -189,7 +189,8 @@ impl Scheduler {
                 self.claims.settle(id);
                 self.granted(claim, grant, sent, now);
             }
-            ClaimAnswer::Early { wait } => self.again(id, now + wait, now),
+            ClaimAnswer::Early { .. } if self.draining => self.claims.settle(id),
+            ClaimAnswer::Early { wait } => self.claims.early(id, now, wait),
             ClaimAnswer::Grace { wait } => {
                 if !std::mem::replace(&mut self.grace_told, true) {
                     self.report(Notice::Grace { wait });

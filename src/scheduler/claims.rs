@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::job::JobName;
 use super::lease::{BATCH_LIMIT, Claim, Occurrence, Origin, RunId};
-use super::time::{BootTime, Timestamp};
+use super::time::BootTime;
 use super::timers::Timers;
 
 /// Claims of one job that wait for an answer. Over this the oldest is given up: a store that
@@ -23,8 +23,8 @@ const PENDING_PER_JOB: usize = 64;
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LONGEST_RETRY: Duration = Duration::from_secs(1);
 
-/// `start_by` of a claim that may not start anything: it only asks what became of it.
-const ONLY_ASKS: Timestamp = Timestamp::from_millis(i64::MIN);
+/// The first wait after a claim that came too early; it doubles up to half a second.
+const FIRST_EARLY_RETRY: Duration = Duration::from_millis(1);
 
 /// All claims without an answer.
 #[derive(Debug, Default)]
@@ -141,6 +141,16 @@ impl Claims {
         pending.is_some_and(|one| one.doubt_until.is_some_and(|until| now < until))
     }
 
+    /// Sends a claim again that came too early by `wait`. Where it comes too early again, the
+    /// store's time stands still, and it asks more and more seldom.
+    pub(super) fn early(&mut self, id: RunId, now: BootTime, wait: Duration) {
+        if let Some(pending) = self.pending.get_mut(&id) {
+            let patience = FIRST_EARLY_RETRY * (1 << pending.failures.min(9));
+            pending.failures += 1;
+            self.ready.set(id, now + wait.max(patience));
+        }
+    }
+
     /// Sends a claim again after a wait that doubles each time; `dice` spreads the replicas.
     pub(super) fn retry(&mut self, id: RunId, now: BootTime, dice: u8) {
         if let Some(pending) = self.pending.get_mut(&id) {
@@ -198,9 +208,9 @@ fn supersede(
     let scheduled = older.claim.origin == Origin::Schedule && older.claim.steal.is_none();
     // One that only asks already keeps its back-off: else each newer occurrence would send all
     // older ones at once, while the store is away or nothing is granted.
-    let asks = older.claim.start_by == ONLY_ASKS;
+    let asks = older.claim.start_by == Claim::ONLY_ASKS;
     if scheduled && !asks && older.claim.occurrence.scheduled_at < newer.occurrence.scheduled_at {
-        older.claim.start_by = ONLY_ASKS;
+        older.claim.start_by = Claim::ONLY_ASKS;
         if !older.in_flight {
             ready.set(id, at);
         }
@@ -220,6 +230,7 @@ mod tests {
     use super::*;
     use crate::scheduler::job::OnCrash;
     use crate::scheduler::lease::Retention;
+    use crate::scheduler::time::Timestamp;
     use uuid::Uuid;
 
     fn claim(job: &str, second: i64, id: u128) -> Claim {

@@ -21,7 +21,7 @@ use super::claims::backoff;
 use super::effect::{EndedHow, Ending, Notice, StopReason};
 use super::job::{Job, OnCrash};
 use super::lease::{
-    AttemptDetail, BATCH_LIMIT, Claim, FencingToken, Grant, Outcome, Output, Release,
+    AttemptDetail, BATCH_LIMIT, Claim, FencingToken, Grant, Origin, Outcome, Output, Release,
     ReleaseAnswer, Renewal, RenewalAnswer, RunId,
 };
 use super::margins::Margins;
@@ -133,10 +133,17 @@ impl HeldLeases {
             output: Output::default(),
         };
         self.ended(run_id, ending, now);
-        // Nothing ran, so this holds for jobs that may run at most once as well.
-        let lease = self.leases.get_mut(&run_id);
-        if let Some(ended) = lease.and_then(|lease| lease.ended.as_mut()) {
-            ended.outcome = Outcome::HandedOver;
+        // Nothing ran, so another may run it even where it may run at most once; but nobody else
+        // runs what a person asked for here.
+        let Some(lease) = self.leases.get_mut(&run_id) else {
+            return;
+        };
+        let outcome = match lease.claim.origin {
+            Origin::Schedule => Outcome::HandedOver,
+            Origin::Manual => Outcome::Cancelled,
+        };
+        if let Some(ended) = &mut lease.ended {
+            ended.outcome = outcome;
         }
     }
 

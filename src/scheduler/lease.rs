@@ -170,6 +170,12 @@ pub struct Claim {
     pub retention: Retention,
 }
 
+impl Claim {
+    /// `start_by` of a claim that starts nothing: a newer occurrence is claimed, and this one
+    /// only asks what became of it.
+    pub const ONLY_ASKS: Timestamp = Timestamp::from_millis(i64::MIN);
+}
+
 /// How much of a job's past the ledger keeps; what is over either limit goes at the next
 /// line that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

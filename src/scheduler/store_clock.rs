@@ -19,8 +19,8 @@ use super::time::{BootTime, Timestamp};
 /// (adjtime(3): 500 ppm), on both sides.
 const DRIFT_PPM: i64 = 1000;
 
-/// The resolution of the store's time stamps, in microseconds.
-const RESOLUTION_US: i64 = 1000;
+/// The resolution of the store's time stamps, in nanoseconds.
+const RESOLUTION_NS: i64 = 1_000_000;
 
 /// An estimate of the store's clock.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,8 @@ pub(super) struct StoreClock {
     trusted_since: Option<Timestamp>,
 }
 
-/// The store's time minus boot time, in microseconds, is within these.
+/// The store's time minus boot time, in nanoseconds, is within these: drift adds up over calls
+/// that are far less than a millisecond apart.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     low: i64,
@@ -53,10 +54,10 @@ impl StoreClock {
         heard: BootTime,
         now: Timestamp,
     ) -> Option<ClockJump> {
-        let store = now.as_millis().saturating_mul(1000);
+        let store = nanos_of_millis(now);
         let fresh = Bounds {
-            low: store - micros(heard),
-            high: store + RESOLUTION_US - micros(sent),
+            low: store - nanos(heard),
+            high: store + RESOLUTION_NS - nanos(sent),
             at: heard,
         };
         let Some(aged) = self.bounds.map(|bounds| bounds.aged(heard)) else {
@@ -80,25 +81,24 @@ impl StoreClock {
         } else {
             fresh.high - aged.low
         };
-        Some(ClockJump { millis: by / 1000 })
+        Some(ClockJump {
+            millis: by / 1_000_000,
+        })
     }
 
     /// A time that the store's clock has surely reached; none before the first answer.
     pub(super) fn reached(&self, now: BootTime) -> Option<Timestamp> {
         let bounds = self.bounds?;
         Some(Timestamp::from_millis(
-            (micros(now) + bounds.low).div_euclid(1000),
+            (nanos(now) + bounds.low).div_euclid(1_000_000),
         ))
     }
 
     /// When the store's clock will surely have reached `instant`; none before the first answer.
     pub(super) fn boot_time_of(&self, instant: Timestamp) -> Option<BootTime> {
         let bounds = self.bounds?;
-        let boot = instant
-            .as_millis()
-            .saturating_mul(1000)
-            .saturating_sub(bounds.low);
-        Some(BootTime::since_boot(Duration::from_micros(
+        let boot = nanos_of_millis(instant).saturating_sub(bounds.low);
+        Some(BootTime::since_boot(Duration::from_nanos(
             u64::try_from(boot).unwrap_or(0),
         )))
     }
@@ -112,7 +112,7 @@ impl StoreClock {
 impl Bounds {
     /// The bounds as they are known later: wider by what the clocks may have drifted.
     fn aged(self, now: BootTime) -> Self {
-        let drift = micros_of(now.saturating_since(self.at)) * DRIFT_PPM / 1_000_000;
+        let drift = nanos_of(now.saturating_since(self.at)) / (1_000_000 / DRIFT_PPM);
         Self {
             low: self.low - drift,
             high: self.high + drift,
@@ -121,12 +121,17 @@ impl Bounds {
     }
 }
 
-fn micros(instant: BootTime) -> i64 {
-    micros_of(instant.as_duration())
+fn nanos(instant: BootTime) -> i64 {
+    nanos_of(instant.as_duration())
 }
 
-fn micros_of(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+fn nanos_of(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Saturates beyond the years 1678 to 2262.
+fn nanos_of_millis(instant: Timestamp) -> i64 {
+    instant.as_millis().saturating_mul(1_000_000)
 }
 
 #[cfg(test)]
@@ -168,6 +173,22 @@ mod tests {
         let jump = clock.learn(boot(2000), boot(2001), at(1_001_000)).unwrap();
         assert!(jump.millis < -119_000, "{jump:?}");
         assert_eq!(clock.reached(boot(2001)), Some(at(1_001_000)));
+    }
+
+    #[test]
+    fn drift_adds_up_over_calls_that_are_close_together() {
+        let mut clock = StoreClock::default();
+        let micros = |micros| BootTime::since_boot(Duration::from_micros(micros));
+        // A call each 200 µs for ten seconds, the store's clock 400 ppm fast.
+        for call in 0..50_000u64 {
+            let boot_us = call * 200;
+            let store_ms = 1_000_000_000 + (boot_us + boot_us * 4 / 10_000) / 1000;
+            let now = at(i64::try_from(store_ms).unwrap());
+            assert_eq!(
+                clock.learn(micros(boot_us), micros(boot_us + 50), now),
+                None
+            );
+        }
     }
 
     #[test]

@@ -205,6 +205,8 @@ impl<'a> Call<'a> {
         } else if before_birth && once {
             // A store that was started anew may have forgotten a grant that it acknowledged.
             Some("the store was restarted later and can't tell whether it ran")
+        } else if claim.start_by == Claim::ONLY_ASKS {
+            Some("a newer occurrence fell due before it could be claimed")
         } else if self.now > claim.start_by {
             Some("starting_deadline passed before a replica could claim it")
         } else {

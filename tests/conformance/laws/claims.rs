@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use soloist::scheduler::lease::{ClaimAnswer, FencingToken, Origin, Outcome, Sighting};
+use soloist::scheduler::lease::{Claim, ClaimAnswer, FencingToken, Origin, Outcome, Sighting};
 
 use crate::bench::{Bench, LONG_TTL, Peer, STEP, anew, claim, job, later, release};
 use crate::fixtures::Fixture;
@@ -133,6 +133,18 @@ pub(crate) async fn an_occurrence_past_its_start_by_is_recorded_as_missed<F: Fix
         .attempt,
         1
     );
+}
+
+pub(crate) async fn an_occurrence_that_a_newer_one_overtook_is_missed_for_that<F: Fixture>(
+    bench: &Bench<F>,
+) {
+    let a = bench.replica("a").await;
+    let mut claim = a.first_claim("report").await;
+    claim.start_by = Claim::ONLY_ASKS;
+    assert_eq!(a.claim_when_due(&claim).await, ClaimAnswer::TooLate);
+    let lines = a.history(None).await;
+    let reason = lines[0].detail.reason.clone().unwrap_or_default();
+    assert!(reason.contains("a newer occurrence"), "{reason}");
 }
 
 pub(crate) async fn an_occurrence_older_than_the_newest_is_finished<F: Fixture>(bench: &Bench<F>) {
