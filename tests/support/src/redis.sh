@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # One Redis server that lives at most as long as this script's standard input stays open.
 #
 #   $1      port on 127.0.0.1
