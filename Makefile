@@ -1,4 +1,5 @@
 # make run     the scheduler with jobs.toml, on an embedded store and a shop in ./var
+# make status  who runs what under `make run`
 # make audit   is the shop of `make run` sound?
 # make demo    a replica dies in the middle of a job, and what becomes of it
 # make check   formatting, lints, tests, documentation: what must pass before a commit
@@ -12,12 +13,12 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Not DATABASE_URL of the caller's environment: that may well be of another project.
 SHOP ?= $(CURDIR)/var/shop.db
 
-.PHONY: run audit demo build check test fmt clippy shellcheck tests doc bench
+.PHONY: run status audit demo build check test fmt clippy shellcheck tests doc bench
 
 # Jobs find their programs on PATH and the shop by DATABASE_URL.
 run audit: export PATH := $(BIN):$(PATH)
 run audit: export DATABASE_URL := $(SHOP)
-run: export STATE_DIRECTORY := $(CURDIR)/var
+run status: export STATE_DIRECTORY := $(CURDIR)/var
 
 # The shop has some old orders to begin with, so that the first minute has something to close.
 run: build
@@ -25,6 +26,10 @@ run: build
 	@$(BIN)/close-expired-orders new-orders --count 9 --placed-ago 1h
 	@echo "Expired orders are closed at the start of each minute. Ctrl-C stops."
 	@exec $(BIN)/soloist --config jobs.toml run
+
+status: build
+	@mkdir -p var
+	@$(BIN)/soloist --config jobs.toml status
 
 audit: build
 	@mkdir -p var

@@ -12,7 +12,7 @@ const REDACTED: &str = "***";
 const KINDS: &str = "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`; leave it out for an embedded SQLite file";
 
 /// The beginnings of the URLs that name a store that this version opens.
-const NOW: [&str; 3] = ["sqlite:", "memory:", "redis://"];
+const NOW: [&str; 4] = ["sqlite:", "memory:", "redis://", "redis+unix:"];
 
 /// The beginnings of those that a later version will, with what to do until then.
 const LATER: [(&str, &str); 8] = [

@@ -2,6 +2,8 @@
 
 use rustix::process::Signal;
 
+use test_support::redis::RedisServer;
+
 use crate::fleet::{Fleet, SOON};
 use crate::together;
 
@@ -182,4 +184,18 @@ fn every_line_of_a_json_log_is_flat_and_names_the_replica_and_tokens_are_numbers
         tokens += usize::from(object["token"].is_u64());
     }
     assert!(tokens >= 3, "started, printed and succeeded: {log}");
+}
+
+#[test]
+fn a_redis_behind_a_unix_socket_is_a_store() {
+    let _machine = together();
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let socket = dir.path().join("redis.sock").display().to_string();
+    let _redis = RedisServer::options()
+        .argument("--unixsocket", &socket)
+        .start();
+    let fleet = Fleet::new(format!("redis+unix://{socket}"), TABLE);
+    let mut replica = fleet.start("r1");
+    replica.wait_for_line(&["attempt succeeded", "job=tick"]);
+    replica.drain();
 }

@@ -16,7 +16,7 @@ pub(super) const CURRENT_LAYOUT: &str = "1";
 
 /// What a user of the store has to be allowed.
 pub(super) const PERMISSION: &str = "let the user do all that soloist does, for instance with ACL SETUSER \
-    USER ~soloist:* &soloist:* +@read +@write +@connection +@pubsub +eval +evalsha +script|load +info +time";
+    USER ~soloist:* &soloist:* +@read +@write +@connection +@pubsub -@dangerous +eval +evalsha +script|load +info +time";
 
 /// The keys of one namespace.
 #[derive(Clone, Debug)]
