@@ -62,7 +62,7 @@ shellcheck:
 	fi
 
 tests:
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace -- --show-output
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
