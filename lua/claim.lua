@@ -33,7 +33,7 @@ local function read(at)
     job = ARGV[at], due = tonumber(ARGV[at + 1]), origin = ARGV[at + 2], run_id = ARGV[at + 3],
     on_crash = ARGV[at + 4], max_attempts = tonumber(ARGV[at + 5]),
     start_by = tonumber(ARGV[at + 6]), ttl = tonumber(ARGV[at + 7]),
-    steal_token = tonumber(ARGV[at + 8]), steal_deadline = tonumber(ARGV[at + 9]),
+    watched_token = tonumber(ARGV[at + 8]), watched_deadline = tonumber(ARGV[at + 9]),
     limit = tonumber(ARGV[at + 10]), age = tonumber(ARGV[at + 11]),
   }
 end
@@ -116,7 +116,7 @@ end
 local function claim_again(call, record, claim)
   if not is_open(record) then return { 'finished' } end
   local running = record.state == 'running'
-  local watched = claim.steal_token == record.token and claim.steal_deadline == record.deadline
+  local watched = claim.watched_token == record.token and claim.watched_deadline == record.deadline
   if running and not watched then return held('held', record) end
   if grace(call) > 0 then return { 'grace', grace(call) } end
   local exhausted = record.attempt >= claim.max_attempts

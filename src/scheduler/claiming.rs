@@ -127,7 +127,7 @@ impl Scheduler {
         }
     }
 
-    fn draw_claim(&mut self, job: &Job, due: Timestamp, steal: Option<Sighting>) -> Claim {
+    fn draw_claim(&mut self, job: &Job, due: Timestamp, watched: Option<Sighting>) -> Claim {
         Claim {
             occurrence: Occurrence {
                 job: job.name.clone(),
@@ -139,7 +139,7 @@ impl Scheduler {
             max_attempts: job.max_attempts,
             start_by: due + job.starting_deadline,
             ttl: job.lease_ttl,
-            steal,
+            watched,
             retention: job.retention,
         }
     }
@@ -311,14 +311,17 @@ impl Scheduler {
     }
 
     fn take_over(&mut self, takeover: Takeover, now: BootTime) {
-        let Takeover { occurrence, steal } = takeover;
+        let Takeover {
+            occurrence,
+            watched,
+        } = takeover;
         if self.claims.is_pending(&occurrence) {
             return;
         }
         let Some(job) = self.table.get(&occurrence.job).cloned() else {
             return;
         };
-        let claim = self.draw_claim(&job, occurrence.scheduled_at, steal);
+        let claim = self.draw_claim(&job, occurrence.scheduled_at, watched);
         self.claims.add(claim, now);
     }
 }

@@ -51,7 +51,7 @@ impl Claims {
     /// only asked for what became of them.
     pub(super) fn add(&mut self, claim: Claim, at: BootTime) {
         let siblings = self.by_job.entry(claim.occurrence.job.clone()).or_default();
-        if claim.origin == Origin::Schedule && claim.steal.is_none() {
+        if claim.origin == Origin::Schedule && claim.watched.is_none() {
             for id in siblings.iter() {
                 supersede(&mut self.pending, &mut self.ready, *id, &claim, at);
             }
@@ -205,7 +205,7 @@ fn supersede(
     let Some(older) = pending.get_mut(&id) else {
         return;
     };
-    let scheduled = older.claim.origin == Origin::Schedule && older.claim.steal.is_none();
+    let scheduled = older.claim.origin == Origin::Schedule && older.claim.watched.is_none();
     // One that only asks already keeps its back-off: else each newer occurrence would send all
     // older ones at once, while the store is away or nothing is granted.
     let asks = older.claim.start_by == Claim::ONLY_ASKS;
@@ -245,7 +245,7 @@ mod tests {
             max_attempts: 10,
             start_by: Timestamp::from_second(second + 60),
             ttl: Duration::from_secs(15),
-            steal: None,
+            watched: None,
             retention: Retention {
                 limit: 10,
                 age: Duration::from_secs(60),

@@ -138,7 +138,7 @@ pub enum Origin {
 }
 
 /// What a replica saw of a lease that looked dead: the store takes it over only while these
-/// two are still what the record says (compare and steal).
+/// two are still what the record says (compare and take over).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sighting {
     /// The token of the lease.
@@ -165,7 +165,7 @@ pub struct Claim {
     /// How long the grant lasts unless it is renewed.
     pub ttl: Duration,
     /// Set when the claim is to take over a lease that was watched and found dead.
-    pub steal: Option<Sighting>,
+    pub watched: Option<Sighting>,
     /// How much of the job's past is kept.
     pub retention: Retention,
 }

@@ -52,7 +52,7 @@ struct Watched {
 pub(super) struct Takeover {
     pub(super) occurrence: Occurrence,
     /// None where it was handed over: free as it is.
-    pub(super) steal: Option<Sighting>,
+    pub(super) watched: Option<Sighting>,
 }
 
 impl Watch {
@@ -253,12 +253,15 @@ fn is_abandoned(watched: &Watched, store_now: Timestamp) -> bool {
     watched.held.sighting.deadline <= store_now - ABANDONED_AFTER
 }
 
-fn takeover(job: &JobName, held: &Held, steal: Option<Sighting>) -> Takeover {
+fn takeover(job: &JobName, held: &Held, watched: Option<Sighting>) -> Takeover {
     let occurrence = Occurrence {
         job: job.clone(),
         scheduled_at: held.scheduled_at,
     };
-    Takeover { occurrence, steal }
+    Takeover {
+        occurrence,
+        watched,
+    }
 }
 
 fn wider(one: Scope, other: Option<Scope>) -> Scope {

@@ -203,7 +203,7 @@ pub(crate) fn claim(job: &JobName, scheduled_at: Timestamp) -> Claim {
         max_attempts: 10,
         start_by: scheduled_at + Duration::from_secs(3600),
         ttl: LONG_TTL,
-        steal: None,
+        watched: None,
         retention: Retention {
             limit: 1000,
             age: Duration::from_secs(30 * 24 * 3600),

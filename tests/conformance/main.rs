@@ -47,7 +47,7 @@ macro_rules! conformance {
                     attempts_end_with_max_attempts
                     what_was_handed_over_is_free_at_once
                     attempts_that_were_handed_over_count_too
-                    of_many_thieves_one_wins
+                    of_many_takeovers_one_wins
                 }
                 watching {
                     a_hand_over_is_announced_to_every_replica

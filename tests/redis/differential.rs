@@ -224,10 +224,10 @@ impl Pair {
             }
             ClaimAnswer::Held(held) | ClaimAnswer::Overlap(held) => {
                 self.sightings.push(held.sighting);
-                let mut theft = claim.clone();
-                theft.occurrence.scheduled_at = held.scheduled_at;
-                theft.steal = Some(held.sighting);
-                self.claims.push(theft);
+                let mut takeover = claim.clone();
+                takeover.occurrence.scheduled_at = held.scheduled_at;
+                takeover.watched = Some(held.sighting);
+                self.claims.push(takeover);
             }
             _ => {}
         }
@@ -245,7 +245,7 @@ impl Pair {
             claim.run_id = self.run_id();
         }
         if self.random.one_in(4) {
-            claim.steal = self.random.pick_any(&self.sightings);
+            claim.watched = self.random.pick_any(&self.sightings);
         }
         claim
     }

@@ -230,15 +230,15 @@ async fn a_restart_that_kept_its_data_opens_a_grace_window_too() {
     let grant = win(&store, &holder, &claim).await;
     server.restart();
 
-    let theft = [Claim {
+    let takeover = [Claim {
         run_id: RunId::new(uuid::Uuid::new_v4()),
-        steal: Some(soloist::scheduler::lease::Sighting {
+        watched: Some(soloist::scheduler::lease::Sighting {
             token: grant.token,
             deadline: grant.deadline,
         }),
         ..claim.clone()
     }];
-    let answered = persist(|| store.claim(&rival, &theft)).await;
+    let answered = persist(|| store.claim(&rival, &takeover)).await;
     assert!(matches!(answered.answer[0], ClaimAnswer::Grace { .. }));
     let jobs = store.snapshot().await.unwrap().answer.jobs;
     let last = jobs[0].last.as_ref().unwrap();

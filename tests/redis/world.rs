@@ -109,7 +109,7 @@ pub(crate) fn claim(name: &str, scheduled_at: Timestamp) -> Claim {
         max_attempts: 10,
         start_by: scheduled_at + Duration::from_secs(3600),
         ttl: TTL,
-        steal: None,
+        watched: None,
         retention: RETENTION,
     }
 }

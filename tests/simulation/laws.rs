@@ -340,7 +340,7 @@ fn a_jump_of_the_stores_clock_grants_no_live_lease() {
             .iter()
             .filter(|line| line.outcome == Outcome::Lost)
             .count();
-        assert_eq!(lost, 0, "a live lease was stolen\n{world:?}");
+        assert_eq!(lost, 0, "a live lease was taken over\n{world:?}");
     });
 }
 

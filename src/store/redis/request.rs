@@ -86,9 +86,9 @@ pub(super) fn claim(keys: &Keys, caller: &Caller, claims: &[Claim]) -> Request {
         arguments.text(claim.max_attempts.to_string());
         arguments.time(claim.start_by);
         arguments.millis(claim.ttl);
-        let token = claim.steal.map(|sighting| sighting.token.to_string());
+        let token = claim.watched.map(|sighting| sighting.token.to_string());
         arguments.text(token.unwrap_or_default());
-        arguments.time_or_empty(claim.steal.map(|sighting| sighting.deadline));
+        arguments.time_or_empty(claim.watched.map(|sighting| sighting.deadline));
         arguments.retention(claim.retention);
     }
     request

@@ -152,7 +152,7 @@ impl<'a> Call<'a> {
             return Decision::keep(ClaimAnswer::Finished);
         }
         let running = record.state == State::Running;
-        if running && claim.steal != Some(record.into()) {
+        if running && claim.watched != Some(record.into()) {
             return Decision::keep(ClaimAnswer::Held(held(record)));
         }
         if !self.grace().is_zero() {

@@ -148,9 +148,9 @@ pub(crate) async fn what_was_taken_over_is_lost_to_its_former_holder<F: Fixture>
     let mut mine = a.first_claim("report").await;
     mine.ttl = SHORT_TTL;
     let grant = a.win(&mine).await;
-    let mut theft = anew(&mine);
-    theft.steal = Some(b.when_overdue(&mine.occurrence.job).await.sighting);
-    let taken = b.win(&theft).await;
+    let mut takeover = anew(&mine);
+    takeover.watched = Some(b.when_overdue(&mine.occurrence.job).await.sighting);
+    let taken = b.win(&takeover).await;
     assert_eq!(a.renew(&renewal(&mine, &grant)).await, RenewalAnswer::Lost);
     let answer = a.release(&release(&mine, &grant, Outcome::Succeeded)).await;
     assert_eq!(answer, ReleaseAnswer::Superseded);
@@ -158,9 +158,9 @@ pub(crate) async fn what_was_taken_over_is_lost_to_its_former_holder<F: Fixture>
         matches!(a.claim(&mine).await, ClaimAnswer::Held(_)),
         "not its own any more"
     );
-    // The thief noticed nothing of all this.
+    // The rival noticed nothing of all this.
     assert!(matches!(
-        b.renew(&renewal(&theft, &taken)).await,
+        b.renew(&renewal(&takeover, &taken)).await,
         RenewalAnswer::Renewed { .. }
     ));
     assert_eq!(b.outcomes(&mine.occurrence.job).await, [Outcome::Lost]);

@@ -1,4 +1,4 @@
-//! Taking over what its holder left: compare and steal, and hand-overs.
+//! Taking over what its holder left: compare and take over, and hand-overs.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ async fn abandoned(peer: &Peer, name: &str) -> (Claim, Sighting) {
     (claim, held.sighting)
 }
 
-fn theft(claim: &Claim, sighting: Sighting) -> Claim {
+fn takeover(claim: &Claim, sighting: Sighting) -> Claim {
     Claim {
-        steal: Some(sighting),
+        watched: Some(sighting),
         ..anew(claim)
     }
 }
@@ -61,13 +61,13 @@ pub(crate) async fn a_sighting_that_is_not_exact_takes_nothing<F: Fixture>(bench
             ..seen
         },
     ] {
-        let answer = b.claim(&theft(&claim, wrong)).await;
+        let answer = b.claim(&takeover(&claim, wrong)).await;
         assert!(
             matches!(answer, ClaimAnswer::Held(_)),
             "{wrong:?}: {answer:?}"
         );
     }
-    b.win(&theft(&claim, seen)).await;
+    b.win(&takeover(&claim, seen)).await;
 }
 
 pub(crate) async fn a_renewal_makes_every_older_sighting_worthless<F: Fixture>(bench: &Bench<F>) {
@@ -79,7 +79,7 @@ pub(crate) async fn a_renewal_makes_every_older_sighting_worthless<F: Fixture>(b
     // The holder was only slow.
     let answer = a.renew(&renewal(&claim, &grant)).await;
     assert!(matches!(answer, RenewalAnswer::Renewed { .. }));
-    let answer = b.claim(&theft(&claim, seen)).await;
+    let answer = b.claim(&takeover(&claim, seen)).await;
     assert!(matches!(answer, ClaimAnswer::Held(_)), "{answer:?}");
     assert_eq!(b.history(None).await, []);
 }
@@ -89,7 +89,7 @@ pub(crate) async fn a_takeover_is_the_next_attempt_under_a_higher_token<F: Fixtu
 ) {
     let (a, b) = (bench.replica("a").await, bench.replica("b").await);
     let (claim, seen) = abandoned(&a, "report").await;
-    let takeover = theft(&claim, seen);
+    let takeover = takeover(&claim, seen);
     let grant = b.win(&takeover).await;
     assert_eq!(grant.attempt, 2);
     assert!(grant.token > seen.token);
@@ -114,11 +114,14 @@ pub(crate) async fn a_job_that_may_not_run_again_is_closed_as_lost<F: Fixture>(b
     (claim.ttl, claim.on_crash) = (SHORT_TTL, OnCrash::Skip);
     a.win(&claim).await;
     let seen = b.when_overdue(&claim.occurrence.job).await.sighting;
-    // What counts is what the holder was granted, not what the thief says.
-    let mut forgiving = theft(&claim, seen);
+    // What counts is what the holder was granted, not what the rival says.
+    let mut forgiving = takeover(&claim, seen);
     forgiving.on_crash = OnCrash::Rerun;
     assert_eq!(b.claim(&forgiving).await, ClaimAnswer::Closed);
-    assert_eq!(b.claim(&theft(&claim, seen)).await, ClaimAnswer::Finished);
+    assert_eq!(
+        b.claim(&takeover(&claim, seen)).await,
+        ClaimAnswer::Finished
+    );
     assert_eq!(b.outcomes(&claim.occurrence.job).await, [Outcome::Lost]);
     assert_eq!(b.observe(Scope::All).await.answer.leases, []);
     b.win(&crate::bench::later(&claim, 1)).await;
@@ -127,11 +130,11 @@ pub(crate) async fn a_job_that_may_not_run_again_is_closed_as_lost<F: Fixture>(b
 pub(crate) async fn attempts_end_with_max_attempts<F: Fixture>(bench: &Bench<F>) {
     let (a, b) = (bench.replica("a").await, bench.replica("b").await);
     let (claim, seen) = abandoned(&a, "poison").await;
-    let mut second = theft(&claim, seen);
+    let mut second = takeover(&claim, seen);
     second.max_attempts = 2;
     assert_eq!(b.win(&second).await.attempt, 2);
     let seen = a.when_overdue(&claim.occurrence.job).await.sighting;
-    let mut third = theft(&claim, seen);
+    let mut third = takeover(&claim, seen);
     third.max_attempts = 2;
     assert_eq!(a.claim(&third).await, ClaimAnswer::Closed);
     assert_eq!(a.claim(&anew(&claim)).await, ClaimAnswer::Finished);
@@ -167,25 +170,25 @@ pub(crate) async fn attempts_that_were_handed_over_count_too<F: Fixture>(bench: 
     assert_eq!(a.outcomes(&claim.occurrence.job).await[0], Outcome::Lost);
 }
 
-pub(crate) async fn of_many_thieves_one_wins<F: Fixture>(bench: &Bench<F>) {
-    let thieves = bench.replicas(12).await;
-    let (claim, seen) = abandoned(&thieves[0], "report").await;
-    let tasks: Vec<_> = thieves
+pub(crate) async fn of_many_takeovers_one_wins<F: Fixture>(bench: &Bench<F>) {
+    let rivals = bench.replicas(12).await;
+    let (claim, seen) = abandoned(&rivals[0], "report").await;
+    let tasks: Vec<_> = rivals
         .into_iter()
-        .map(|thief| {
-            let theft = theft(&claim, seen);
-            tokio::spawn(async move { thief.claim(&theft).await })
+        .map(|rival| {
+            let takeover = takeover(&claim, seen);
+            tokio::spawn(async move { rival.claim(&takeover).await })
         })
         .collect();
     let mut granted = 0;
     for task in tasks {
-        match task.await.expect("no thief panics") {
+        match task.await.expect("no rival panics") {
             ClaimAnswer::Granted(grant) => {
                 assert_eq!(grant.attempt, 2);
                 granted += 1;
             }
             ClaimAnswer::Held(held) => assert_ne!(held.sighting, seen, "of the new holder"),
-            other => panic!("a thief was told {other:?}"),
+            other => panic!("a rival was told {other:?}"),
         }
     }
     assert_eq!(granted, 1);

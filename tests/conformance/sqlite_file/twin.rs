@@ -157,7 +157,7 @@ impl Twins {
         {
             drawn.occurrence.job = job.clone();
             drawn.occurrence.scheduled_at = *due;
-            drawn.steal = Some(*sighting);
+            drawn.watched = Some(*sighting);
         }
         drawn
     }
@@ -177,7 +177,7 @@ impl Twins {
         match answer {
             ClaimAnswer::Granted(grant) => {
                 self.heard.granted += 1;
-                self.heard.taken_over += u32::from(claim.steal.is_some());
+                self.heard.taken_over += u32::from(claim.watched.is_some());
                 self.grants.push((claim.clone(), grant));
             }
             ClaimAnswer::Held(held) | ClaimAnswer::Overlap(held) => {
