@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use rustix::process::Signal;
 use test_support::clock_shim::clock_shim;
 use test_support::probe::Run;
 use test_support::redis::RedisServer;
@@ -175,6 +176,42 @@ fn calls(redis: &RedisServer) -> u64 {
         .filter(|(name, _)| sent.contains(name))
         .filter_map(|(_, rest)| rest.split(',').next()?.parse::<u64>().ok())
         .sum()
+}
+
+/// The store has one time for all replicas, so that claims come together whatever the wall clocks
+/// say, and a lease alone would keep them apart. One that comes when the others are done finds out
+/// whether an occurrence is remembered.
+#[test]
+fn a_replica_that_comes_late_to_each_second_runs_nothing_again() {
+    const LATE_SECONDS: i128 = 6;
+    let _machine = alone();
+    let redis = RedisServer::start();
+    let fleet = Fleet::new(redis.url(), &table(10, "* * * * * *", 1));
+    let mut replicas = fleet.start_ready(["a", "b", "late"]);
+    let from = (now_ns() / SECOND + 4) * SECOND;
+    for second in 0..LATE_SECONDS {
+        let due = from + second * SECOND;
+        sleep_until_ns(due - SECOND / 5);
+        replicas[2].signal(Signal::STOP);
+        sleep_until_ns(due + SECOND / 2);
+        replicas[2].signal(Signal::CONT);
+    }
+    sleep_until_ns(from + (LATE_SECONDS - 1) * SECOND + SECOND * 9 / 10);
+    replicas.iter_mut().for_each(Replica::drain);
+    let until = from + LATE_SECONDS * SECOND;
+    let mut starts: HashMap<(String, String), usize> = HashMap::new();
+    for run in fleet.runs() {
+        if (from..until).contains(&instant_ns(&run.scheduled_at)) {
+            assert_ne!(
+                run.replica, "late",
+                "it was frozen when this was due: {run:?}"
+            );
+            *starts.entry((run.job, run.scheduled_at)).or_default() += 1;
+        }
+    }
+    assert_eq!(starts.len(), 60, "occurrences that ran");
+    let twice: Vec<_> = starts.iter().filter(|(_, count)| **count > 1).collect();
+    assert!(twice.is_empty(), "more than once: {twice:?}");
 }
 
 #[test]
