@@ -25,8 +25,11 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::scheduler::time::{BootTime, Timestamp, millis};
 
+mod alarm;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use alarm::BootAlarm;
 
 /// How often [`ClockSteps`] compares the clocks where the kernel won't report steps.
 pub const STEP_POLL_INTERVAL: Duration = Duration::from_secs(1);

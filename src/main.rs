@@ -3,5 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before anything makes a second thread.
+    soloist::guardian::run_if_guardian();
     soloist::cli::main()
 }

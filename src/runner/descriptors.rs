@@ -8,6 +8,7 @@ use std::fs;
 use std::os::fd::{BorrowedFd, RawFd};
 
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// The last of stdin, stdout and stderr, which a job has anyway.
 const LAST_STANDARD: RawFd = 2;
@@ -22,6 +23,19 @@ pub(super) fn keep_from_children() {
     for number in numbers.filter(|number: &RawFd| *number > LAST_STANDARD) {
         close_on_exec(number);
     }
+}
+
+/// Lets this process open as many files as it may: it needs a few for each attempt. The soft
+/// limit that it was started with, which jobs get; it is low for the sake of programs that use
+/// select(2).
+pub(super) fn raise_limit() -> Option<u64> {
+    let mut limit = getrlimit(Resource::Nofile);
+    let before = limit.current;
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(%error, "failed to raise the limit of open files");
+    }
+    before
 }
 
 #[expect(

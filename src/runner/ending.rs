@@ -1,41 +1,17 @@
-//! What became of an attempt: the facts ([`Exit`], [`CutShort`]), and the [`Ending`] that the
-//! scheduler is told. Leaves only; nothing here touches a process.
+//! What became of an attempt: from the facts that its keeper tells to the [`Ending`] that the
+//! scheduler is told.
 
-use std::fmt;
-use std::time::Duration;
-
+use crate::guardian::{CutShort, Exit};
 use crate::scheduler::lease::{AttemptDetail, Output};
 use crate::scheduler::{EndedHow, Ending};
-
-/// How the job's first process ended, whoever caused it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
-    /// It exited by itself, with 0 to 255.
-    Exited { code: i32 },
-    /// A signal ended it, signal(7).
-    Signaled { signal: i32, core_dumped: bool },
-    /// It never ran: nothing of the job happened.
-    NotStarted(SpawnError),
-    /// It was told to stop before it was started.
-    Withdrawn,
-    /// It ran, and how it ended can't be known.
-    Unknown { cause: String },
-}
-
-/// Why an attempt was ended from outside, where it was. The first cause stays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CutShort {
-    /// Its time was up: the job's `timeout`.
-    TimedOut { after: Duration },
-    /// It was told to stop.
-    Stopped,
-}
 
 /// Judges the facts: the ending without its output.
 pub(super) fn judge(exit: &Exit, cut_short: Option<CutShort>, success_codes: &[i32]) -> Ending {
     let how = match (exit, cut_short) {
         (Exit::NotStarted(_), _) => EndedHow::Failed,
-        (Exit::Withdrawn, _) | (_, Some(CutShort::Stopped)) => EndedHow::Stopped,
+        (Exit::Withdrawn, _) | (_, Some(CutShort::Stopped | CutShort::LeaseExpired)) => {
+            EndedHow::Stopped
+        }
         (_, Some(CutShort::TimedOut { .. })) => EndedHow::TimedOut,
         (Exit::Exited { code }, None) if success_codes.contains(code) => EndedHow::Succeeded,
         (_, None) => EndedHow::Failed,
@@ -66,91 +42,22 @@ fn reason(exit: &Exit, cut_short: Option<CutShort>) -> Option<String> {
         (_, Some(CutShort::TimedOut { after })) => {
             Some(format!("ran over its timeout of {after:?}: {exit}"))
         }
+        (_, Some(CutShort::LeaseExpired)) => Some(
+            "ended by its guardian: its lease was not renewed in time, as this replica was \
+             frozen, or cut off from the store"
+                .to_owned(),
+        ),
         (Exit::Unknown { .. }, _) | (Exit::Signaled { .. }, None) => Some(exit.to_string()),
         (Exit::Exited { .. }, None) | (_, Some(CutShort::Stopped)) => None,
     }
 }
 
-/// What kept a job from starting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum SpawnErrorKind {
-    /// No such program, or its interpreter is missing.
-    ProgramNotFound,
-    /// There is such a file, and it can't be executed.
-    NotExecutable,
-    /// `working_dir` is missing, not a directory or not to be entered.
-    WorkingDir,
-    /// Arguments and environment are longer than the kernel takes (E2BIG).
-    TooBig,
-    /// This host is out of processes, memory or descriptors (EAGAIN, ENOMEM, EMFILE, ENFILE).
-    Exhausted,
-    /// Anything else.
-    Other,
-}
-
-/// Why a job did not start: what was tried, why it failed, and what would help.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("can't start `{program}`: {why}")]
-pub(super) struct SpawnError {
-    pub(super) kind: SpawnErrorKind,
-    /// As the table names it.
-    pub(super) program: String,
-    pub(super) why: String,
-}
-
-impl SpawnError {
-    pub(super) fn new(kind: SpawnErrorKind, program: &str, why: impl Into<String>) -> Self {
-        Self {
-            kind,
-            program: program.to_owned(),
-            why: why.into(),
-        }
-    }
-}
-
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Exit::Exited { code } => write!(f, "exited with code {code}"),
-            Exit::Signaled {
-                signal,
-                core_dumped,
-            } => {
-                f.write_str("killed by ")?;
-                match signal_name(*signal) {
-                    Some(name) => f.write_str(name)?,
-                    None => write!(f, "signal {signal}")?,
-                }
-                f.write_str(if *core_dumped { " (core dumped)" } else { "" })
-            }
-            Exit::NotStarted(error) => error.fmt(f),
-            Exit::Withdrawn => f.write_str("never started"),
-            Exit::Unknown { cause } => write!(f, "ended in an unknown way: {cause}"),
-        }
-    }
-}
-
-/// Names of signals 1 to 31 on Linux (signal(7)); they are the same on x86, ARM, RISC-V,
-/// POWER and s390, the platforms that Rust's std is shipped for.
-fn signal_name(signal: i32) -> Option<&'static str> {
-    #[rustfmt::skip]
-    const NAMES: [&str; 31] = [
-        "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE",
-        "SIGKILL", "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM",
-        "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU",
-        "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR",
-        "SIGSYS",
-    ];
-    usize::try_from(signal)
-        .ok()?
-        .checked_sub(1)
-        .and_then(|index| NAMES.get(index))
-        .copied()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::guardian::{SpawnError, SpawnErrorKind};
 
     const EXITED: Exit = Exit::Exited { code: 0 };
     const TIMED_OUT: Option<CutShort> = Some(CutShort::TimedOut {

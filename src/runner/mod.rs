@@ -1,66 +1,55 @@
-//! Runs one attempt of a job: starts its process, reads its output, ends it when it has to
-//! end, and tells of its end, once.
+//! Runs attempts of jobs: has a keeper made for each, reads its output, passes orders on, and
+//! tells of its end, once.
 //!
 //! ```text
-//!            timeout or stop              kill_at
-//!  Running ──────────────────▶ Ending ──────────────▶ Killed
-//!     │                  TERM, CONT to     KILL to      │ nobody left, or given up on
-//!     │ the leader ends    the group       the group    ▼
-//!     └──────────────▶ KILL to the group ───────────▶ drain the output ──▶ Ending is told
+//!   Runner ── start ──▶ execution (a task each) ◀─ wire ─▶ keeper ── fork ──▶ job
+//!     │                     │        ▲                        ▲                │
+//!     └─ guard: the guardian│        └──── stdout, stderr ────┼────────────────┘
+//!        is there, always ──┼─────────────────────────────────┘ forked by the guardian
+//!                           ▼
+//!                      Ending is told
 //! ```
 //!
-//! One task owns an attempt and makes all of its transitions (`execution`). Orders reach it
-//! through a [`RunningAttempt`], which never blocks; its end is told to a closure of the
-//! caller's. Deadlines are counted on the boot clock, suspended time included.
-//!
-//! The unit that is ended is the *process group*: the job's first process leads it, and what
-//! a job leaves behind in it is ended with the job, as systemd's `KillMode=control-group`
-//! does, except that after an exit of the job's own accord the rest gets no TERM first.
-//! A job that is told to end has its grace for the whole group: a shell that dies of TERM at
-//! once does not take a child's time to clean up away.
-//!
-//! What this does not do: a process that left the group (setsid(2)) lives on, and so does
-//! everything if this process is killed or frozen. Both need somebody outside the daemon.
+//! One task owns an attempt (`execution`). Orders reach it through a [`RunningAttempt`], which
+//! never blocks; its end is told to a closure of the caller's. How a job is ended, and that
+//! nothing of it is left, is the keeper's to see to: [`crate::guardian`].
 
 use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
-use crate::clock::{Clock, SystemClock};
+use crate::guardian;
+use crate::guardian::wire::Deadline;
 use crate::scheduler::lease::{AttemptDetail, Output};
-use crate::scheduler::time::BootTime;
-use crate::scheduler::{Attempt, EndedHow, Ending};
+use crate::scheduler::{Attempt, EndedHow, Ending, Guard};
 
 mod descriptors;
 mod ending;
 mod environment;
 mod execution;
-mod group;
-mod leader;
+mod guard;
+mod keeper;
+mod launch;
+mod leftovers;
 mod lines;
+mod orders;
 mod output;
-mod program;
-mod spawn;
-mod starting;
-#[cfg(test)]
-mod tests;
 
 use environment::Environment;
+use guard::Guardian;
+use orders::OrderSender;
 
 /// The log target of what jobs write, line by line, at level info.
 pub const OUTPUT_LOG_TARGET: &str = "soloist::output";
 
-/// How many jobs are being spawned at the same time, each on a thread that waits for it. A few
-/// would keep the processors busy; the rest are for spawns that hang on a slow file system.
-const SPAWN_CONCURRENCY: usize = 32;
-
-/// How long to wait for killed processes to be gone. A process that can be killed is gone
-/// within microseconds; one that hangs in the kernel may hang for ever.
-const KILL_LIMIT: Duration = Duration::from_secs(10);
+/// How many jobs are being started at the same time. A few would keep the processors busy; the
+/// rest are for starts that hang on a slow file system.
+const START_CONCURRENCY: usize = 32;
 
 /// What becomes of a job's stdout and stderr. Its stdin is `/dev/null` either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -69,8 +58,7 @@ pub enum OutputMode {
     #[default]
     Capture,
     /// Straight to where this process writes: the terminal, for `run-once`. Nothing is kept.
-    /// The job is not in the terminal's foreground group: Ctrl-C reaches this process alone,
-    /// and under `stty tostop` writing would stop the job (SIGTTOU).
+    /// The job is in a session of its own: Ctrl-C reaches this process alone.
     Inherit,
 }
 
@@ -84,28 +72,47 @@ pub struct Runner {
 #[derive(Debug)]
 struct Shared {
     environment: Environment,
-    /// One permit for each of [`SPAWN_CONCURRENCY`].
-    spawns: Arc<Semaphore>,
+    /// One permit for each of [`START_CONCURRENCY`].
+    starts: Arc<Semaphore>,
+    guardian: Arc<Guardian>,
+    /// Where attempts get cgroups, if anywhere.
+    cgroups: Option<PathBuf>,
+    /// The soft limit of open files that this process was started with.
+    open_files: Option<u64>,
 }
 
 impl Runner {
-    /// A runner of the replica of this name. Jobs get this process's environment as it is now,
-    /// but for what is about this process itself, then their own. Descriptors that this process
-    /// inherited are kept from them.
+    /// A runner of the replica of this name. Jobs get a short list of this process's
+    /// environment, then their own. Descriptors that this process inherited are kept from them.
+    ///
+    /// This process's program is executed again as the guardian, so its `main` has to begin
+    /// with [`crate::guardian::run_if_guardian`].
+    ///
+    /// # Panics
+    /// In a guardian, if `main` did not.
     pub fn new(replica: String) -> Self {
-        Self::with_environment(replica, std::env::vars_os())
+        // Also the right program when the file was replaced since, or removed.
+        Self::guarded_by("/proc/self/exe".into(), replica, std::env::vars_os())
     }
 
-    /// As [`Runner::new`], from these variables instead of the process's own.
-    pub fn with_environment(
+    /// As [`Runner::new`], with `program` executed as the guardian, and these variables instead
+    /// of the process's own.
+    pub fn guarded_by(
+        program: PathBuf,
         replica: String,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Self {
         descriptors::keep_from_children();
+        let open_files = descriptors::raise_limit();
+        // Before the guardian is there, which is to be where this process is.
+        let cgroups = guardian::prepare_cgroups();
         Self {
             shared: Arc::new(Shared {
                 environment: Environment::passing_on(replica, variables),
-                spawns: Arc::new(Semaphore::new(SPAWN_CONCURRENCY)),
+                starts: Arc::new(Semaphore::new(START_CONCURRENCY)),
+                guardian: Guardian::new(program),
+                cgroups,
+                open_files,
             }),
         }
     }
@@ -122,12 +129,12 @@ impl Runner {
         output: OutputMode,
         on_end: impl FnOnce(Ending) + Send + 'static,
     ) -> RunningAttempt {
-        let (orders, received) = watch::channel(None);
+        let (orders, received) = orders::channel(deadline(attempt.guard));
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             let run = execution::run(attempt, output, shared, received);
             // An attempt whose end is never told would keep its lease for ever. Unwinding has
-            // killed its group.
+            // closed its keeper's socket, which kills what ran.
             let ended = AssertUnwindSafe(run).catch_unwind().await;
             on_end(ended.unwrap_or_else(|_| runner_failed()));
         });
@@ -143,26 +150,31 @@ fn runner_failed() -> Ending {
     }
 }
 
+fn deadline(guard: Guard) -> Deadline {
+    Deadline::new(guard.stop_at, guard.kill_at)
+}
+
 /// Gives orders to a running attempt; they never block, and are in vain once it has ended.
 /// Dropping it changes nothing: the attempt runs on.
 #[derive(Clone, Debug)]
 pub struct RunningAttempt {
-    /// By when it must be dead; none while it may run.
-    orders: watch::Sender<Option<BootTime>>,
+    orders: OrderSender,
 }
 
 impl RunningAttempt {
     /// Has it ended: TERM now, KILL after `grace`, counted from this call. A further stop can
     /// shorten the grace, never lengthen it. With a grace of zero it is killed without TERM.
     pub fn stop(&self, grace: Duration) {
-        let kill_at = SystemClock.boot() + grace;
-        self.orders.send_modify(|standing| {
-            *standing = Some(standing.map_or(kill_at, |first| first.min(kill_at)));
-        });
+        self.orders.stop(grace);
     }
 
     /// Kills it at once.
     pub fn kill_now(&self) {
         self.stop(Duration::ZERO);
+    }
+
+    /// Its lease was renewed: it may run until then.
+    pub fn guard(&self, guard: Guard) {
+        self.orders.extend(deadline(guard));
     }
 }

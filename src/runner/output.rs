@@ -7,14 +7,15 @@
 
 use std::collections::VecDeque;
 use std::future::pending;
-use std::io::{self, PipeWriter};
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use tokio::net::unix::pipe::Receiver;
 
 use super::lines::LineSplitter;
 use super::{OUTPUT_LOG_TARGET, OutputMode};
+use crate::guardian::Streams;
 use crate::scheduler::Attempt;
 use crate::scheduler::lease::{Captured, Output};
 
@@ -23,13 +24,6 @@ const READ_SIZE: usize = 16 * 1024;
 
 /// Reads of one stream in a row before other work gets its turn: 256 KiB.
 const READS_PER_TURN: usize = 16;
-
-/// The ends of the pipes that the job writes to.
-#[derive(Debug)]
-pub(super) struct Writers {
-    pub(super) stdout: PipeWriter,
-    pub(super) stderr: PipeWriter,
-}
 
 /// Keeps the head and, in a ring, the tail of what passes through it.
 #[derive(Debug)]
@@ -186,20 +180,24 @@ pub(super) struct OutputReader {
 }
 
 impl OutputReader {
-    /// A reader, and the ends for the job to write to. Where the output isn't captured there
-    /// is nothing to read, and nothing to write to.
+    /// A reader, and what the job is to write to. Where the output isn't captured there is
+    /// nothing to read.
     pub(super) fn open(
         attempt: &Attempt,
         mode: OutputMode,
         replica: &Arc<str>,
-    ) -> io::Result<(Self, Option<Writers>)> {
-        let (pipes, writers) = match mode {
-            OutputMode::Inherit => ((None, None), None),
+    ) -> io::Result<(Self, Streams)> {
+        let (pipes, streams) = match mode {
+            OutputMode::Inherit => {
+                let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+                let stderr = io::stderr().as_fd().try_clone_to_owned()?;
+                ((None, None), Streams { stdout, stderr })
+            }
             OutputMode::Capture => {
                 let (stdout_reader, stdout) = pipe()?;
                 let (stderr_reader, stderr) = pipe()?;
                 let readers = (Some(stdout_reader), Some(stderr_reader));
-                (readers, Some(Writers { stdout, stderr }))
+                (readers, Streams { stdout, stderr })
             }
         };
         let fields = |stream| LogFields {
@@ -211,7 +209,7 @@ impl OutputReader {
             stdout: StreamReader::new(pipes.0, fields("stdout")),
             stderr: StreamReader::new(pipes.1, fields("stderr")),
         };
-        Ok((reader, writers))
+        Ok((reader, streams))
     }
 
     /// Reads some of whichever stream has some; neither can hold up the other, nor the rest of
@@ -241,9 +239,12 @@ impl OutputReader {
 }
 
 /// Close-on-exec at both ends; only the reading end doesn't block.
-fn pipe() -> io::Result<(Receiver, PipeWriter)> {
+fn pipe() -> io::Result<(Receiver, OwnedFd)> {
     let (reader, writer) = io::pipe()?;
-    Ok((Receiver::from_owned_fd(OwnedFd::from(reader))?, writer))
+    Ok((
+        Receiver::from_owned_fd(OwnedFd::from(reader))?,
+        writer.into(),
+    ))
 }
 
 #[cfg(test)]

@@ -265,7 +265,12 @@ impl Scheduler {
             takeover,
         });
         let (number, token) = (grant.attempt, grant.token);
+        let far = BootTime::since_boot(std::time::Duration::from_secs(u32::MAX as u64));
         let attempt = Attempt {
+            guard: crate::scheduler::Guard {
+                stop_at: far,
+                kill_at: far,
+            },
             job,
             scheduled_at,
             run_id,

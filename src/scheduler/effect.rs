@@ -147,6 +147,8 @@ pub struct Attempt {
     pub number: u32,
     /// Handed to the job.
     pub token: FencingToken,
+    /// What its lease allows.
+    pub guard: Guard,
 }
 
 /// Why an attempt is ended from outside.
@@ -299,4 +301,13 @@ pub enum Notice {
         /// How many attempts are still running.
         running: usize,
     },
+}
+
+/// By when an attempt has to end for the sake of its lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// When TERM is due.
+    pub stop_at: BootTime,
+    /// When KILL is due.
+    pub kill_at: BootTime,
 }

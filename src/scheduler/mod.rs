@@ -35,7 +35,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-pub use self::effect::{Attempt, CallResult, Effect, EndedHow, Ending, Event, Notice, StopReason};
+pub use self::effect::{
+    Attempt, CallResult, Effect, EndedHow, Ending, Event, Guard, Notice, StopReason,
+};
 pub use self::store_clock::ClockJump;
 
 use self::claims::Claims;

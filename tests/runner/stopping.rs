@@ -1,6 +1,5 @@
 //! How attempts are ended from outside, and what is left of them: nothing.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use super::*;
@@ -134,19 +133,15 @@ async fn kill_now_gives_no_time_to_clean_up() {
 #[tokio::test]
 async fn a_job_stopped_before_its_start_never_runs() {
     let bench = Bench::new();
-    let turns = SPAWN_CONCURRENCY.try_into().unwrap();
-    let spawns = Arc::clone(&bench.runner.shared.spawns);
-    let others = spawns.acquire_many_owned(turns).await.unwrap();
-    let mut trial = bench.start(bench.shell("echo >ran"));
-    tokio::task::yield_now().await;
-    assert!(trial.is_running(), "waits for its turn");
+    // There is one thread, and the task of the attempt has not had its turn yet.
+    let trial = bench.start(bench.shell("echo >ran"));
     trial.running.stop(LONG);
     let ending = trial.ended().await;
     assert_eq!(
         (ending.how, ending.detail.exit_code),
         (EndedHow::Stopped, None)
     );
-    drop(others);
+    assert_eq!(reason_of(&ending), "stopped before it was started");
     // A later one does run, so that the first would have by then.
     assert_eq!(
         bench.run(bench.shell("echo >ran2")).await.how,
@@ -167,24 +162,6 @@ async fn a_stop_during_the_spawn_is_not_lost() {
         trial.running.stop(LONG);
         assert_eq!(trial.ended().await.how, EndedHow::Stopped);
     }
-}
-
-#[tokio::test]
-async fn an_attempt_that_was_given_up_on_is_not_started_any_more() {
-    let bench = Bench::new();
-    let job = attempt(bench.shell("echo >ran"));
-    let environment = &bench.runner.shared.environment;
-    let given_up_on = AtomicBool::new(true);
-    let withdrawn = spawn::spawn(&job, environment, None, &given_up_on).unwrap_err();
-    assert_eq!(withdrawn, ending::Exit::Withdrawn);
-    let given_up_on = AtomicBool::new(false);
-    assert!(!bench.path("ran").exists());
-    let mut leader = spawn::spawn(&job, environment, None, &given_up_on).unwrap();
-    within_limit(leader.ended()).await;
-    assert!(
-        bench.path("ran").exists(),
-        "the test shows nothing if it never writes"
-    );
 }
 
 #[tokio::test]

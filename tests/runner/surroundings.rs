@@ -16,11 +16,11 @@ async fn environment_of(runner: Runner, job: Job) -> Vec<String> {
     variables
 }
 
-fn runner_with(variables: &[(&str, &str)]) -> Runner {
+fn runner_passing(variables: &[(&str, &str)]) -> Runner {
     let variables = variables
         .iter()
         .map(|(name, value)| (name.into(), value.into()));
-    Runner::with_environment("web-1".to_owned(), variables)
+    runner_with("web-1", variables)
 }
 
 const CONTRACT: [&str; 8] = [
@@ -58,7 +58,7 @@ async fn the_environment_is_what_is_passed_on_and_the_contracts_and_nothing_else
         ("JOURNAL_STREAM", "8:1"),
         ("PWD", "/"),
     ];
-    let runner = runner_with(&[passed_on.as_slice(), &kept_back].concat());
+    let runner = runner_passing(&[passed_on.as_slice(), &kept_back].concat());
     let mut expected: Vec<_> = passed_on
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
@@ -82,7 +82,7 @@ async fn a_jobs_own_variables_win_over_what_is_passed_on_and_not_over_the_contra
     ] {
         job.command.env.insert(name.to_owned(), value.to_owned());
     }
-    let runner = runner_with(&[("TZ", "Asia/Shanghai"), ("PATH", "/usr/bin:/bin")]);
+    let runner = runner_passing(&[("TZ", "Asia/Shanghai"), ("PATH", "/usr/bin:/bin")]);
     let mut expected = vec!["MODE=a b=c".to_owned(), "PATH=/usr/bin:/bin".to_owned()];
     expected.extend(CONTRACT.map(str::to_owned));
     expected.push("TZ=UTC".to_owned());
@@ -92,7 +92,7 @@ async fn a_jobs_own_variables_win_over_what_is_passed_on_and_not_over_the_contra
 #[tokio::test]
 async fn a_job_without_a_path_gets_the_usual_one() {
     let bench = Bench::new();
-    let variables = environment_of(runner_with(&[]), bench.command(&["env"])).await;
+    let variables = environment_of(runner_passing(&[]), bench.command(&["env"])).await;
     assert!(
         variables
             .iter()

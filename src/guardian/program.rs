@@ -1,7 +1,7 @@
-//! Finds the program of a job before it is spawned, as execvp(3) would, but in the *job's*
+//! Finds the program of a job before it is executed, as execvp(3) would, but in the *job's*
 //! `PATH` and working directory, and with an error that says what was looked for and where.
 //!
-//! The answers can go stale before the spawn: they make for good messages and a certain
+//! The answers can go stale before the exec: they make for good messages and a certain
 //! file, and the kernel's own refusal is still heeded.
 
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use super::ending::{SpawnError, SpawnErrorKind};
+use super::facts::{SpawnError, SpawnErrorKind};
 
 /// Checks that a job can run in `dir`.
 pub(super) fn check_working_dir(program: &str, dir: &Path) -> Result<(), SpawnError> {

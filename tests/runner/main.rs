@@ -1,6 +1,7 @@
 //! Laws of the runner, with real processes. Nothing here waits for a fixed time and then
 //! hopes: tests wait for lines in files, for ends, and fail at [`LIMIT`].
 
+use std::ffi::OsString;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,11 +12,12 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::*;
-use crate::scheduler::job::{CommandSpec, Job, JobName, OnCrash, Program};
-use crate::scheduler::lease::{Captured, FencingToken, Retention, RunId};
-use crate::scheduler::schedule::{DstFold, DstGap, Schedule};
-use crate::scheduler::time::Timestamp;
+use soloist::runner::{OutputMode, Runner, RunningAttempt};
+use soloist::scheduler::job::{CommandSpec, Job, JobName, OnCrash, Program};
+use soloist::scheduler::lease::{Captured, FencingToken, Output, Retention, RunId};
+use soloist::scheduler::schedule::{DstFold, DstGap, Schedule};
+use soloist::scheduler::time::{BootTime, Timestamp};
+use soloist::scheduler::{Attempt, EndedHow, Ending, Guard};
 
 mod endings;
 mod many;
@@ -40,7 +42,7 @@ impl Bench {
     fn new() -> Self {
         Self {
             dir: tempfile::tempdir().expect("a temporary directory"),
-            runner: Runner::new("replica-1".to_owned()),
+            runner: runner_with("replica-1", std::env::vars_os()),
         }
     }
 
@@ -84,6 +86,12 @@ impl Bench {
     }
 }
 
+/// A runner whose guardian is the real program.
+fn runner_with(replica: &str, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Runner {
+    let program = env!("CARGO_BIN_EXE_soloist").into();
+    Runner::guarded_by(program, replica.to_owned(), variables)
+}
+
 /// One attempt under way.
 struct Trial {
     running: RunningAttempt,
@@ -93,10 +101,6 @@ struct Trial {
 impl Trial {
     async fn ended(self) -> Ending {
         within_limit(self.ending).await.expect("its end is told")
-    }
-
-    fn is_running(&mut self) -> bool {
-        self.ending.try_recv() == Err(oneshot::error::TryRecvError::Empty)
     }
 }
 
@@ -133,6 +137,15 @@ fn job(program: Program, working_dir: &Path) -> Job {
     }
 }
 
+/// A lease that lasts longer than any boot.
+fn no_deadline() -> Guard {
+    let never = BootTime::since_boot(LONG * 24 * 365 * 100);
+    Guard {
+        stop_at: never,
+        kill_at: never,
+    }
+}
+
 fn attempt(job: Job) -> Attempt {
     Attempt {
         job: Arc::new(job),
@@ -140,6 +153,7 @@ fn attempt(job: Job) -> Attempt {
         run_id: RunId::new(Uuid::from_u128(7)),
         number: 3,
         token: FencingToken::new(1_795_212_000_000_001),
+        guard: no_deadline(),
     }
 }
 

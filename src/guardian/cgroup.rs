@@ -1,0 +1,253 @@
+//! A cgroup for each attempt, where this process may make them (cgroups(7), version 2).
+//!
+//! With one, a job is killed by the kernel as a whole (`cgroup.kill`), and what all of its
+//! processes together used is known. Without one everything works, by the tree of processes.
+//!
+//! Cgroups are made only where they were delegated: below a unit with `Delegate=yes`, which
+//! systemd marks, or at the top of a cgroup namespace, as in a container. Elsewhere they are
+//! somebody else's, even for root.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Access, access, getxattr};
+use rustix::io::Errno;
+use rustix::process::{Pid, getpid, test_kill_process};
+
+use super::wire::Used;
+
+/// What an attempt's cgroup is called: this, the daemon's pid, and the run id.
+const PREFIX: &str = "soloist-";
+
+/// Where the daemon itself goes: a cgroup that hands controllers down has no processes itself.
+const DAEMON: &str = "soloist";
+
+/// How systemd marks a cgroup that it has delegated (systemd.resource-control(5), "Delegate=";
+/// `trusted.` for units that run as root).
+const DELEGATED: [&str; 2] = ["user.delegate", "trusted.delegate"];
+
+/// One attempt's cgroup. Removed when dropped, if it is empty by then.
+#[derive(Debug)]
+pub(super) struct Cgroup {
+    dir: PathBuf,
+}
+
+impl Cgroup {
+    /// Makes one below `base`.
+    pub(super) fn make(base: &Path, name: &str) -> io::Result<Self> {
+        let dir = base.join(name);
+        fs::create_dir(&dir)?;
+        let made = Self { dir };
+        // Linux 5.14.
+        match made.dir.join("cgroup.kill").exists() {
+            true => Ok(made),
+            false => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Kills everything in it; nobody can fork past that.
+    pub(super) fn kill(&self) {
+        let _ = fs::write(self.dir.join("cgroup.kill"), "1");
+    }
+
+    /// Whether a process lives in it.
+    pub(super) fn is_populated(&self) -> bool {
+        let events = fs::read_to_string(self.dir.join("cgroup.events"));
+        events.is_ok_and(|events| field(&events, "populated") == Some(1))
+    }
+
+    /// What it used so far. Memory needs the controller, time doesn't.
+    pub(super) fn used(&self) -> Used {
+        let stat = fs::read_to_string(self.dir.join("cpu.stat")).unwrap_or_default();
+        let peak = fs::read_to_string(self.dir.join("memory.peak")).unwrap_or_default();
+        Used {
+            cpu: field(&stat, "usage_usec").map(Duration::from_micros),
+            peak_memory: peak.trim().parse().ok(),
+        }
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // What is not empty yet is swept by the next daemon.
+        let _ = fs::remove_dir(&self.dir);
+    }
+}
+
+/// The value of a line `name value`.
+fn field(lines: &str, name: &str) -> Option<u64> {
+    let values = lines.lines().filter_map(|line| line.split_once(' '));
+    let mut found = values.filter(|(known, _)| *known == name);
+    found.next()?.1.trim().parse().ok()
+}
+
+/// What a daemon calls the cgroup of an attempt.
+pub(crate) fn name_of(daemon: Pid, run_id: &str) -> String {
+    format!("{PREFIX}{}-{run_id}", daemon.as_raw_pid())
+}
+
+/// Finds the place for this daemon's attempts, hands it the memory controller if that can be
+/// done without moving anybody else's process, and removes what dead daemons left in it.
+/// None where nothing is delegated.
+pub(crate) fn prepare() -> Option<PathBuf> {
+    let base = find(
+        &read("/proc/self/mountinfo"),
+        &read("/proc/self/cgroup"),
+        is_delegated,
+    )?;
+    access(&base, Access::WRITE_OK).ok()?;
+    access(base.join("cgroup.procs"), Access::WRITE_OK).ok()?;
+    hand_down_memory(&base);
+    sweep(&base);
+    // Whether they can be made, and killed, shows by making one.
+    Cgroup::make(&base, &name_of(getpid(), "probe")).ok()?;
+    Some(base)
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// This process's own cgroup, or the one above (systemd's `DelegateSubgroup=`), whichever was
+/// delegated.
+fn find(mounts: &str, cgroups: &str, is_delegated: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    let own = cgroups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let (root, mounted) = mounts.lines().find_map(cgroup2)?;
+    let below = Path::new(own).strip_prefix(root).ok()?;
+    let dir = mounted.join(below);
+    if below.as_os_str().is_empty() || is_delegated(&dir) {
+        return Some(dir);
+    }
+    let above = dir.parent().filter(|above| is_delegated(above))?;
+    Some(above.to_owned())
+}
+
+/// Root and mount point of a line of proc_pid_mountinfo(5) that is of a cgroup2 file system.
+fn cgroup2(line: &str) -> Option<(&Path, PathBuf)> {
+    let (mount, kind) = line.split_once(" - ")?;
+    let mut fields = mount.split(' ').skip(3);
+    let (root, at) = (fields.next()?, fields.next()?);
+    let is_cgroup2 = kind.starts_with("cgroup2 ");
+    is_cgroup2.then(|| (Path::new(root), PathBuf::from(at)))
+}
+
+fn is_delegated(dir: &Path) -> bool {
+    DELEGATED.iter().any(|mark| {
+        let mut value = [0; 8];
+        let read = getxattr(dir, *mark, &mut value[..]);
+        read.is_ok_and(|length| value[..length] == *b"1")
+    })
+}
+
+/// Enables the memory controller for what is below. That takes a cgroup without processes, so
+/// the daemon moves down, if it is alone.
+fn hand_down_memory(base: &Path) {
+    let has = |file: &str| {
+        let controllers = fs::read_to_string(base.join(file)).unwrap_or_default();
+        controllers
+            .split_ascii_whitespace()
+            .any(|name| name == "memory")
+    };
+    if !has("cgroup.controllers") || has("cgroup.subtree_control") {
+        return;
+    }
+    let procs = fs::read_to_string(base.join("cgroup.procs")).unwrap_or_default();
+    let own = getpid().as_raw_pid().to_string();
+    if procs.split_ascii_whitespace().any(|pid| pid != own) {
+        return;
+    }
+    if procs.contains(&own) {
+        let below = base.join(DAEMON);
+        let made = fs::create_dir(&below);
+        if made.is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists)
+            || fs::write(below.join("cgroup.procs"), &own).is_err()
+        {
+            return;
+        }
+    }
+    let _ = fs::write(base.join("cgroup.subtree_control"), "+memory");
+}
+
+/// Ends what is left in the cgroups of daemons that are gone, and removes them.
+fn sweep(base: &Path) {
+    let Ok(entries) = fs::read_dir(base) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let daemon = name.to_str().and_then(daemon_in);
+        if daemon.is_some_and(|pid| pid != getpid() && test_kill_process(pid) == Err(Errno::SRCH)) {
+            let left = Cgroup { dir: entry.path() };
+            left.kill();
+        }
+    }
+}
+
+/// The daemon's pid in the name of an attempt's cgroup.
+fn daemon_in(name: &str) -> Option<Pid> {
+    let (pid, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    Pid::from_raw(pid.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIFIED: &str =
+        "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate";
+    const HYBRID: &str = "30 23 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n\
+        31 30 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw";
+    const SERVICE: &str = "0::/system.slice/soloist.service";
+
+    fn found(mounts: &str, own: &str, delegated: &str) -> Option<String> {
+        let found = find(mounts, own, |dir| dir == Path::new(delegated));
+        found.map(|dir| dir.to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn cgroups_are_made_where_they_were_delegated_and_nowhere_else() {
+        let unit = "/sys/fs/cgroup/system.slice/soloist.service";
+        assert_eq!(found(UNIFIED, SERVICE, unit).as_deref(), Some(unit));
+        let subgroup = format!("{SERVICE}/main");
+        assert_eq!(found(UNIFIED, &subgroup, unit).as_deref(), Some(unit));
+        assert_eq!(found(UNIFIED, SERVICE, "/sys/fs/cgroup/user.slice"), None);
+    }
+
+    #[test]
+    fn the_top_of_a_namespace_is_ours() {
+        let own = "12:memory:/x\n0::/";
+        assert_eq!(found(UNIFIED, own, "").as_deref(), Some("/sys/fs/cgroup/"));
+        let unified = Some("/sys/fs/cgroup/unified/");
+        assert_eq!(found(HYBRID, own, "").as_deref(), unified);
+    }
+
+    #[test]
+    fn without_version_2_there_is_no_place() {
+        assert_eq!(found(HYBRID, "12:memory:/x", ""), None);
+        let version_1 = "31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
+        assert_eq!(found(version_1, SERVICE, ""), None);
+    }
+
+    #[test]
+    fn only_cgroups_of_attempts_name_a_daemon() {
+        let daemon = |name: &str| daemon_in(name).map(Pid::as_raw_pid);
+        let pid = Pid::from_raw(42).unwrap();
+        assert_eq!(daemon(&name_of(pid, "0193-ab")), Some(42));
+        assert_eq!(daemon("soloist"), None);
+        assert_eq!(daemon("soloist-a-b"), None);
+        assert_eq!(daemon("other-42-a"), None);
+    }
+
+    #[test]
+    fn fields_are_read_by_their_whole_name() {
+        let stat = "usage_usec 12\nuser_usec 5\n";
+        assert_eq!(field(stat, "usage_usec"), Some(12));
+        assert_eq!(field(stat, "usage"), None);
+    }
+}

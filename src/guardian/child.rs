@@ -1,0 +1,164 @@
+//! The job's own process, between fork(2) and execve(2): puts it into its surroundings, and
+//! says why where it can't.
+//!
+//! Everything here runs in the forked process, so that whatever hangs (a program on a dead NFS
+//! server) hangs that process alone, and whatever is refused is refused to the job's user.
+
+use std::ffi::CString;
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::process::{
+    Pid, Resource, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit, setsid,
+};
+use rustix::stdio::{dup2_stderr, dup2_stdout};
+
+use super::facts::{SpawnError, SpawnErrorKind};
+use super::wire::{Launch, Surroundings, Work};
+use super::{program, sys};
+
+/// What the process ends with when it has said why it is not the job.
+const NOT_STARTED: i32 = 127;
+
+/// Where the job writes to.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+}
+
+/// A process that is, or is about to become, the job.
+#[derive(Debug)]
+pub(super) struct Forked {
+    pub(super) pid: Pid,
+    /// Ends when the job has been executed; before that, a [`SpawnError`] in JSON may come.
+    pub(super) word: PipeReader,
+}
+
+/// Forks the process. It holds copies of the keeper's descriptors until it executes the job.
+pub(super) fn fork(launch: &Launch, streams: Streams, cgroup: Option<&Path>) -> io::Result<Forked> {
+    let (word, tell) = io::pipe()?;
+    let keeper = rustix::process::getpid();
+    match sys::fork()? {
+        Some(pid) => Ok(Forked { pid, word }),
+        None => {
+            drop(word);
+            become_the_job(launch, streams, cgroup, keeper, tell)
+        }
+    }
+}
+
+fn become_the_job(
+    launch: &Launch,
+    streams: Streams,
+    cgroup: Option<&Path>,
+    keeper: Pid,
+    mut tell: PipeWriter,
+) -> ! {
+    let Work::Execute { program, arguments } = &launch.work;
+    let error = match enter(&launch.surroundings, program, cgroup, keeper) {
+        Ok(()) => execute(program, arguments, &launch.surroundings, streams),
+        Err(error) => error,
+    };
+    let word = serde_json::to_vec(&error).unwrap_or_default();
+    // If it can't be told, the code is all there is.
+    let _ = tell.write_all(&word);
+    sys::exit(NOT_STARTED)
+}
+
+/// Everything but the exec. The order matters: what needs the daemon's rights comes first, and
+/// the parent-death signal last, for a change of user clears it (prctl(2)).
+fn enter(
+    surroundings: &Surroundings,
+    program: &str,
+    cgroup: Option<&Path>,
+    keeper: Pid,
+) -> Result<(), SpawnError> {
+    let refused = |what: &str, error: io::Error| {
+        let why = format!("{what}: {error}");
+        SpawnError::new(SpawnErrorKind::Other, program, why)
+    };
+    sys::restore_signals();
+    // A session of its own: no terminal, and a group that nobody else is in.
+    setsid().map_err(|error| refused("failed to begin a session", error.into()))?;
+    if let Some(cgroup) = cgroup {
+        fs::write(cgroup.join("cgroup.procs"), "0")
+            .map_err(|error| refused("failed to enter its cgroup", error))?;
+    }
+    if let Some(soft) = surroundings.open_files {
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.current = Some(soft);
+        // Lowering it is always allowed.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+    restore_oom_score();
+    if let Some(dir) = &surroundings.working_dir {
+        program::check_working_dir(program, dir)?;
+        std::env::set_current_dir(dir).map_err(|error| {
+            let why = format!("working_dir `{}` can't be entered: {error}", dir.display());
+            SpawnError::new(SpawnErrorKind::WorkingDir, program, why)
+        })?;
+    }
+    // The last resort, should the keeper itself be killed. If it was, in this very moment, the
+    // signal will not come.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if getppid() != Some(keeper) {
+        sys::exit(NOT_STARTED);
+    }
+    Ok(())
+}
+
+/// The keeper is spared by the OOM killer where it may be; the job is not.
+fn restore_oom_score() {
+    if let Some(score) = super::inherited_oom_score() {
+        let _ = fs::write("/proc/self/oom_score_adj", score.to_string());
+    }
+}
+
+/// Becomes the program; returns only why it can't.
+fn execute(
+    program: &str,
+    arguments: &[String],
+    surroundings: &Surroundings,
+    streams: Streams,
+) -> SpawnError {
+    let mut variables = surroundings.environment.iter();
+    let path = variables.find_map(|(name, value)| (name == "PATH").then_some(value.as_os_str()));
+    let file = match program::find(program, path.unwrap_or_default(), None) {
+        Ok(file) => file,
+        Err(error) => return error,
+    };
+    let file_name = file.to_string_lossy();
+    let explain = |error: io::Error| SpawnError::explain(&error, program, &file_name);
+    if let Err(error) = connect(streams) {
+        return explain(error);
+    }
+    let words = [program]
+        .into_iter()
+        .chain(arguments.iter().map(String::as_str));
+    let arguments = words.map(CString::new).collect::<Result<Vec<_>, _>>();
+    let variables = surroundings.environment.iter().map(|(name, value)| {
+        let variable = [name.as_bytes(), b"=", value.as_bytes()].concat();
+        CString::new(variable)
+    });
+    let environment = variables.collect::<Result<Vec<_>, _>>();
+    match (
+        CString::new(file.as_os_str().as_bytes()),
+        arguments,
+        environment,
+    ) {
+        (Ok(file), Ok(arguments), Ok(environment)) => {
+            explain(sys::execute(&file, &arguments, &environment))
+        }
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => explain(error.into()),
+    }
+}
+
+/// Connects descriptors 1 and 2; 0 is `/dev/null` since the guardian started.
+fn connect(streams: Streams) -> io::Result<()> {
+    dup2_stdout(streams.stdout)?;
+    Ok(dup2_stderr(streams.stderr)?)
+}

@@ -1,0 +1,147 @@
+//! The few calls that neither std nor rustix offers as safe functions.
+//!
+//! All of them are for processes with one thread, which the guardian and what it forks are.
+//! Must never: be called from the daemon.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::ptr;
+use std::time::Duration;
+
+use rustix::process::Pid;
+
+/// What all ended children of this process used, and theirs that they waited for
+/// (getrusage(2), `RUSAGE_CHILDREN`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ChildrenUsage {
+    /// User and system time together.
+    pub(super) cpu: Duration,
+    /// The largest resident set of any one of them, in bytes.
+    pub(super) peak_resident: u64,
+}
+
+/// Signals that would end or stop a process that does nothing about them, and that people and
+/// service managers send to whole groups. A guardian ends by the end of its socket alone.
+const IGNORED: [libc::c_int; 13] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGPIPE,
+    libc::SIGALRM,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGXCPU,
+    libc::SIGVTALRM,
+];
+
+/// fork(2): the child's pid in the parent, none in the child.
+#[expect(unsafe_code, reason = "fork(2) has no safe form")]
+pub(super) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: there is one thread, so no lock is held that nobody in the child would release,
+    // and everything may be called in the child that may be called here.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        child => Ok(Pid::from_raw(child)),
+    }
+}
+
+/// Leaves at once: no destructor, no exit handler of what was forked from runs here.
+#[expect(unsafe_code, reason = "_exit(2) has no safe form")]
+pub(super) fn exit(code: i32) -> ! {
+    // SAFETY: it only ends this process.
+    unsafe { libc::_exit(code) }
+}
+
+/// execve(2); returns only what it was refused for. Not what std's `exec` does, which is
+/// execvp(3): that hands a text without a `#!` line to a shell.
+#[expect(unsafe_code, reason = "execve(2) has no safe form")]
+pub(super) fn execute(file: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
+    let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+        let pointers = strings.iter().map(|string| string.as_ptr());
+        pointers.chain([ptr::null()]).collect()
+    };
+    let (arguments, environment) = (pointers(arguments), pointers(environment));
+    // SAFETY: both are arrays of pointers to strings that end in NUL, and end in null
+    // themselves; all of them outlive the call.
+    unsafe { libc::execve(file.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Ignores what must not end a guardian. What is ignored stays so over execve(2), which
+/// [`restore_signals`] has to undo.
+pub(super) fn ignore_signals() {
+    IGNORED
+        .iter()
+        .for_each(|signal| set(*signal, libc::SIG_IGN));
+}
+
+/// Gives every signal its default disposition and unblocks all, as a program that is just
+/// being started expects (POSIX leaves both to whoever calls execve(2)).
+#[expect(unsafe_code, reason = "sigprocmask(2) has no safe form")]
+pub(super) fn restore_signals() {
+    for signal in 1..=libc::SIGRTMAX() {
+        // Some can't be changed (SIGKILL, SIGSTOP) or are libc's own: refused, and as they were.
+        set(signal, libc::SIG_DFL);
+    }
+    // SAFETY: the set is initialised by sigemptyset before it is used, and lives for both calls.
+    unsafe {
+        let mut none: libc::sigset_t = mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+    }
+}
+
+#[expect(unsafe_code, reason = "signal(2) has no safe form")]
+fn set(signal: libc::c_int, disposition: libc::sighandler_t) {
+    // SAFETY: SIG_IGN and SIG_DFL run no code of ours.
+    unsafe { libc::signal(signal, disposition) };
+}
+
+/// A descriptor that is readable when a child of this process ended or was stopped: SIGCHLD,
+/// blocked and taken by signalfd(2). It tells a process that it was forked into of that one's
+/// own children.
+#[expect(unsafe_code, reason = "signalfd(2) has no safe form")]
+pub(super) fn child_events() -> io::Result<OwnedFd> {
+    // SAFETY: the set is initialised by sigemptyset before it is used; the descriptor that
+    // signalfd returns is new and nobody else's.
+    unsafe {
+        let mut chld: libc::sigset_t = mem::zeroed();
+        libc::sigemptyset(&raw mut chld);
+        libc::sigaddset(&raw mut chld, libc::SIGCHLD);
+        if libc::sigprocmask(libc::SIG_BLOCK, &raw const chld, ptr::null_mut()) == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let flags = libc::SFD_NONBLOCK | libc::SFD_CLOEXEC;
+        match libc::signalfd(-1, &raw const chld, flags) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// What the children that were waited for used.
+#[expect(unsafe_code, reason = "getrusage(2) has no safe form")]
+pub(super) fn children_usage() -> ChildrenUsage {
+    // SAFETY: all-zero is a valid rusage, and the call writes within it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    let kibibytes = u64::try_from(usage.ru_maxrss).unwrap_or(0);
+    ChildrenUsage {
+        cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+        peak_resident: kibibytes * 1024,
+    }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+}

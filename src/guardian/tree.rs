@@ -1,0 +1,188 @@
+//! The processes below this one: who they are, and signals to all of them.
+//!
+//! Below a subreaper (`PR_SET_CHILD_SUBREAPER`, prctl(2)) the tree is complete: a process whose
+//! parent ended becomes the subreaper's child, whatever session, group or environment it gave
+//! itself. So the tree, not a group or a marker, says what a job has started.
+//!
+//! Children of this process can't be mistaken: their pids are theirs until this process reaps
+//! them. Deeper ones can end and their pids be given away between two looks; they are signalled
+//! through a pidfd, opened before a last look at who they are.
+
+use std::collections::HashSet;
+use std::fs;
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
+};
+
+/// The children of this process, zombies among them.
+pub(super) fn children() -> Vec<Pid> {
+    children_of(getpid())
+}
+
+/// Sends a signal to these children of this process and to everything below them.
+///
+/// Who is forked meanwhile may be missed: whoever wants everybody has to come back, when one of
+/// them has ended, until nobody is left.
+pub(super) fn signal(children: &[Pid], signal: Signal) {
+    // The whole tree first: once a process is killed, what was below it is here and there.
+    let below = descendants(children);
+    for child in children {
+        // Refused is only what is another user's, by way of setuid, and what has ended.
+        let _ = kill_process(*child, signal);
+    }
+    for (pid, parent) in below {
+        signal_descendant(pid, parent, signal);
+    }
+}
+
+/// Everything below these processes, each with the parent that it was found under.
+fn descendants(of: &[Pid]) -> Vec<(Pid, Pid)> {
+    let mut seen: HashSet<Pid> = of.iter().copied().collect();
+    let mut found = Vec::new();
+    let mut parents = of.to_vec();
+    while let Some(parent) = parents.pop() {
+        for child in children_of(parent) {
+            if seen.insert(child) {
+                found.push((child, parent));
+                parents.push(child);
+            }
+        }
+    }
+    found
+}
+
+fn signal_descendant(pid: Pid, parent: Pid, signal: Signal) {
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return; // it has ended
+    };
+    // Its parent may have ended, and then it is ours; anything else is another process.
+    if parent_of(pid).is_some_and(|now| now == parent || now == getpid()) {
+        let _ = pidfd_send_signal(&pidfd, signal);
+    }
+}
+
+/// The children of a process, of all its threads (proc_pid_task(5)).
+fn children_of(parent: Pid) -> Vec<Pid> {
+    let parent = parent.as_raw_pid();
+    let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else {
+        return Vec::new(); // it has ended
+    };
+    let mut children = Vec::new();
+    for task in tasks.flatten() {
+        match fs::read_to_string(task.path().join("children")) {
+            Ok(pids) => children.extend(pids.split_ascii_whitespace().filter_map(to_pid)),
+            // A kernel without CONFIG_PROC_CHILDREN has the task and not the file.
+            Err(_) if task.path().exists() => return children_by_looking_at_all(parent),
+            Err(_) => {}
+        }
+    }
+    children
+}
+
+/// The slow way: some ten microseconds for every process of the host.
+fn children_by_looking_at_all(parent: i32) -> Vec<Pid> {
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let all = processes.filter_map(|entry| to_pid(entry.ok()?.file_name().to_str()?));
+    let is_child = |pid: &Pid| parent_of(*pid).map(Pid::as_raw_pid) == Some(parent);
+    all.filter(is_child).collect()
+}
+
+fn parent_of(pid: Pid) -> Option<Pid> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+    parent_in(&stat)
+}
+
+/// The parent in a line of proc_pid_stat(5). The name, in parentheses, may hold any character,
+/// parentheses too; state and parent follow it.
+fn parent_in(stat: &str) -> Option<Pid> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    to_pid(after_name.split_ascii_whitespace().nth(1)?)
+}
+
+fn to_pid(text: &str) -> Option<Pid> {
+    Pid::from_raw(text.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_parent_is_read_past_any_name() {
+        let parent = |stat| parent_in(stat).map(Pid::as_raw_pid);
+        assert_eq!(parent("12 (sh) S 1 10 12 0"), Some(1));
+        assert_eq!(parent("12 (a) Z b) 7) D 13 10 12 0"), Some(13));
+        assert_eq!(parent("2 (kthreadd) S 0 0 0 0"), None);
+        assert_eq!(parent(""), None);
+    }
+
+    /// A shell with one child, both of which end when their stdin is closed.
+    fn parent_and_child() -> Child {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "cat & echo; cat; wait"]);
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = pipes.spawn().unwrap();
+        let mut line = [0];
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut line).unwrap();
+        shell
+    }
+
+    #[test]
+    fn both_ways_to_find_children_find_the_same() {
+        let mut shell = parent_and_child();
+        let parent = Pid::from_child(&shell);
+        let all = children_by_looking_at_all(parent.as_raw_pid());
+        let fast = children_of(parent);
+        assert!(!fast.is_empty());
+        assert!(
+            fast.iter().all(|child| all.contains(child)),
+            "{fast:?} {all:?}"
+        );
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+    }
+
+    #[test]
+    fn a_grandchild_is_signalled_and_a_stranger_is_not() {
+        let mut shell = parent_and_child();
+        let parent = Pid::from_child(&shell);
+        let [cat, ..] = children_of(parent)[..] else {
+            panic!("it has a child");
+        };
+        let stranger = Command::new("/bin/sleep").arg("1000").spawn();
+        let mut stranger = stranger.unwrap();
+        signal_descendant(Pid::from_child(&stranger), cat, Signal::KILL);
+        // It is our child, as one whose parent ended would be: that is what is allowed.
+        stranger.wait().unwrap();
+        signal(&[parent], Signal::KILL);
+        shell.wait().unwrap();
+        while parent_of(cat).is_some_and(|_| !is_zombie(cat)) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn is_zombie(pid: Pid) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid()));
+        stat.is_ok_and(|stat| stat.contains(") Z "))
+    }
+
+    #[test]
+    fn a_process_that_is_found_under_another_parent_is_left_alone() {
+        let mut shell = parent_and_child();
+        let parent = Pid::from_child(&shell);
+        let [cat, ..] = children_of(parent)[..] else {
+            panic!("it has a child");
+        };
+        let nobody_s_parent = cat;
+        signal_descendant(cat, nobody_s_parent, Signal::KILL);
+        assert!(!is_zombie(cat));
+        assert_eq!(parent_of(cat), Some(parent), "it lives where it was");
+        signal(&[parent], Signal::KILL);
+        shell.wait().unwrap();
+    }
+}

@@ -1,0 +1,47 @@
+//! What a keeper is told to launch for an attempt.
+
+use super::Shared;
+use crate::guardian::cgroup_name;
+use crate::guardian::wire::{Deadline, Launch, Surroundings, Work};
+use crate::scheduler::Attempt;
+use crate::scheduler::job::Program;
+
+/// The shell of `shell` jobs: the system's, never the user's `$SHELL`.
+const SHELL: &str = "/bin/sh";
+
+pub(super) fn launch(attempt: &Attempt, shared: &Shared, deadline: Deadline) -> Launch {
+    let job = &attempt.job;
+    let run_id = attempt.run_id.to_string();
+    let cgroup = shared.cgroups.as_ref().map(|base| {
+        let name = cgroup_name(rustix::process::getpid(), &run_id);
+        (base.clone(), name)
+    });
+    Launch {
+        work: work(&job.command.program),
+        surroundings: Surroundings {
+            environment: shared.environment.of(attempt).into_iter().collect(),
+            working_dir: job.command.working_dir.clone(),
+            open_files: shared.open_files,
+        },
+        timeout: job.timeout,
+        kill_grace: job.kill_grace,
+        deadline,
+        cgroup,
+    }
+}
+
+fn work(program: &Program) -> Work {
+    match program {
+        Program::Shell(script) => Work::Execute {
+            program: SHELL.to_owned(),
+            arguments: vec!["-c".to_owned(), script.clone()],
+        },
+        Program::Command(argv) => {
+            let mut argv = argv.iter().cloned();
+            Work::Execute {
+                program: argv.next().unwrap_or_default(),
+                arguments: argv.collect(),
+            }
+        }
+    }
+}
