@@ -15,10 +15,23 @@ fn env(name: &str) -> Option<String> {
 }
 
 fn read_as(source: &str, strictness: Strictness) -> Result<Config, Error> {
+    read_beside(source, strictness, &|_, _| Ok(()))
+}
+
+fn read_beside(
+    source: &str,
+    strictness: Strictness,
+    accounts: Accounts<'_>,
+) -> Result<Config, Error> {
     let now = "2026-11-21T08:00:00Z"
         .parse::<jiff::Timestamp>()
         .expect("an instant");
-    parse(source, "jobs.toml", &env, now.into(), strictness)
+    let host = Host {
+        env: &env,
+        accounts,
+        now: now.into(),
+    };
+    parse(source, "jobs.toml", &host, strictness)
 }
 
 fn read(source: &str) -> Result<Config, Error> {
@@ -59,6 +72,8 @@ fn a_job_of_three_lines_has_the_defaults_of_the_contract() {
     assert_eq!(job.command.output_limit, 8192);
     assert!(job.command.env.is_empty());
     assert_eq!(job.command.working_dir, None);
+    assert_eq!((job.command.user, job.command.group), (None, None));
+    assert_eq!(job.command.umask, None);
     assert_eq!(job.description, None);
 }
 
@@ -70,6 +85,9 @@ fn every_key_that_is_written_takes_effect() {
         description = "text"
         env = { A = "${PASSWORD}", B = "$${b}" }
         working_dir = "/srv"
+        user = "shop"
+        group = 1000
+        umask = "0027"
         success_codes = [3, 0, 3]
         output_limit = "1MiB"
         timeout = "1h30m"
@@ -87,6 +105,9 @@ fn every_key_that_is_written_takes_effect() {
     assert_eq!(job.command.env["A"], PASSWORD);
     assert_eq!(job.command.env["B"], "${b}");
     assert_eq!(job.command.working_dir, Some("/srv".into()));
+    assert_eq!(job.command.user.as_deref(), Some("shop"));
+    assert_eq!(job.command.group.as_deref(), Some("1000"));
+    assert_eq!(job.command.umask, Some(0o027));
     assert_eq!(job.command.success_codes, [0, 3]);
     assert_eq!(job.command.output_limit, 1024 * 1024);
     assert_eq!(job.timeout, Some(Duration::from_secs(5400)));
@@ -171,9 +192,9 @@ const JOB_LINES: &[(&str, bool)] = &[
     ("http = { url = \"http://h\" }", false),
     ("env = { A = \"1\" }", true),
     ("working_dir = \"/\"", true),
-    ("user = \"nobody\"", false),
-    ("group = \"nobody\"", false),
-    ("umask = \"022\"", false),
+    ("user = \"nobody\"", true),
+    ("group = \"nobody\"", true),
+    ("umask = \"022\"", true),
     ("success_codes = [0]", true),
     ("output_limit = \"64KiB\"", true),
     ("description = \"x\"", true),
@@ -411,4 +432,54 @@ fn a_slip_in_thousands_of_jobs_is_shown_a_hundred_times() {
     let shown = error.to_string();
     assert_eq!(shown.matches("runs nothing").count(), 100);
     assert!(shown.ends_with("and 1900 more\n"));
+}
+
+/// What is said of a job's keys where no user but `shop` is known.
+fn warnings(keys: &str) -> String {
+    let accounts: Accounts<'_> = &|user, group| match (user, group) {
+        (Some("shop" | "1000"), _) => Ok(()),
+        other => Err((format!("unknown here: {other:?}"), "create it".into())),
+    };
+    let source = format!("[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n{keys}\n");
+    let config = read_beside(&source, Strictness::Edit, accounts);
+    let config = config.unwrap_or_else(|error| panic!("{error}"));
+    config.warnings.to_string()
+}
+
+#[test]
+fn a_user_that_this_host_does_not_know_is_a_warning() {
+    for keys in ["", "user = \"shop\"", "user = 0x3e8\ngroup = \"any\""] {
+        assert_eq!(warnings(keys), "");
+    }
+    let shown = warnings("user = \"nobody\"\ngroup = 0");
+    for part in [
+        "warning: unknown here: (Some(\"nobody\"), Some(\"0\"))",
+        "jobs.toml:4:8",
+        "with this group",
+        "help: create it; as it is, attempts of this job fail to start here",
+    ] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    assert!(warnings("group = 0").contains("jobs.toml:4:9"));
+}
+
+#[test]
+fn a_umask_that_was_meant_as_a_mode_is_a_warning() {
+    for (mode, umask) in [
+        ("644", "0022"),
+        ("0640", "0027"),
+        ("600", "0077"),
+        ("0755", "0022"),
+        ("0770", "0007"),
+        ("0777", "0000"),
+    ] {
+        let shown = warnings(&format!("umask = \"{mode}\""));
+        assert!(
+            shown.contains(&format!("write `umask = \"{umask}\"`")),
+            "{shown}"
+        );
+    }
+    for umask in ["0", "22", "0027", "077"] {
+        assert_eq!(warnings(&format!("umask = \"{umask}\"")), "");
+    }
 }
