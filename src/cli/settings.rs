@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::args::Global;
 use super::{Exit, complain, print_error, stderr_has_colour};
-use crate::config::{self, Accounts, Config, Rendering, Report, SchedulerConfig, Strictness};
+use crate::config::{self, Config, Rendering, Report, SchedulerConfig, Strictness};
 use crate::guardian::identity::Identity;
 use crate::scheduler::job::check_name;
 
@@ -26,9 +26,10 @@ impl Settings {
     /// For a command that needs the table; says on stderr what is wrong. Warnings are in
     /// `config.warnings`, for commands that people check a table with.
     pub(crate) fn load(global: &Global, strictness: Strictness) -> Result<Self, Exit> {
+        let path = table(global).unwrap_or_else(|| DEFAULT_TABLE.into());
         // Asked once for each: the services behind it may be far away, and jobs are many.
         let answers = RefCell::new(HashMap::new());
-        Self::load_beside(global, strictness, &|user, group| {
+        let accounts = |user: Option<&str>, group: Option<&str>| {
             let identity = Identity {
                 user: user.map(str::to_owned),
                 group: group.map(str::to_owned),
@@ -38,16 +39,8 @@ impl Settings {
             answer
                 .clone()
                 .map_err(|refusal| (refusal.cause, refusal.cure))
-        })
-    }
-
-    fn load_beside(
-        global: &Global,
-        strictness: Strictness,
-        accounts: Accounts<'_>,
-    ) -> Result<Self, Exit> {
-        let path = table(global).unwrap_or_else(|| DEFAULT_TABLE.into());
-        let mut config = config::load_as(&path, strictness, accounts).map_err(|error| {
+        };
+        let mut config = config::load_as(&path, strictness, &accounts).map_err(|error| {
             show(&error.0);
             Exit::Usage
         })?;
@@ -65,8 +58,7 @@ impl Settings {
             override_by(global, &mut scheduler)?;
             return Ok((scheduler, None));
         }
-        // No job is run, and so it is all the same who could be.
-        let settings = Self::load_beside(global, Strictness::Start, &|_, _| Ok(()))?;
+        let settings = Self::load(global, Strictness::Look)?;
         Ok((settings.config.scheduler.clone(), Some(settings.config)))
     }
 }

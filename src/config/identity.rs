@@ -5,6 +5,7 @@
 
 use toml::de::DeValue;
 
+use super::Strictness;
 use super::diagnostics::Diagnostic;
 use super::job::Keys;
 use super::raw::Entry;
@@ -39,9 +40,10 @@ pub(super) fn read_identity(reader: &mut Reader<'_>, keys: &Keys<'_>) -> Identit
             .and_then(|entry| read_umask(reader, entry)),
     };
     // Half of what was asked for is nothing to ask this host about.
+    let is_run = reader.strictness != Strictness::Look;
     let all_read =
         user.is_some() == identity.user.is_some() && group.is_some() == identity.group.is_some();
-    if all_read {
+    if is_run && all_read {
         warn_of_this_host(reader, &identity, user, group);
     }
     identity

@@ -81,6 +81,9 @@ pub enum Strictness {
     /// A replica starts with it: such a schedule is a warning, as an `@at` that has run must not
     /// keep the whole table from starting again.
     Start,
+    /// A command looks at jobs and runs none, perhaps from a shell of somebody who may not read
+    /// their secrets: what their `env` refers to, and who they run as, need not be there.
+    Look,
 }
 
 /// What a table is read against, besides its own text.

@@ -4,6 +4,8 @@ use super::*;
 use crate::scheduler::job::{OnCrash, Program};
 use std::time::Duration;
 
+mod identity;
+
 const PASSWORD: &str = "hunter2";
 
 fn env(name: &str) -> Option<String> {
@@ -432,54 +434,4 @@ fn a_slip_in_thousands_of_jobs_is_shown_a_hundred_times() {
     let shown = error.to_string();
     assert_eq!(shown.matches("runs nothing").count(), 100);
     assert!(shown.ends_with("and 1900 more\n"));
-}
-
-/// What is said of a job's keys where no user but `shop` is known.
-fn warnings(keys: &str) -> String {
-    let accounts: Accounts<'_> = &|user, group| match (user, group) {
-        (Some("shop" | "1000"), _) => Ok(()),
-        other => Err((format!("unknown here: {other:?}"), "create it".into())),
-    };
-    let source = format!("[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n{keys}\n");
-    let config = read_beside(&source, Strictness::Edit, accounts);
-    let config = config.unwrap_or_else(|error| panic!("{error}"));
-    config.warnings.to_string()
-}
-
-#[test]
-fn a_user_that_this_host_does_not_know_is_a_warning() {
-    for keys in ["", "user = \"shop\"", "user = 0x3e8\ngroup = \"any\""] {
-        assert_eq!(warnings(keys), "");
-    }
-    let shown = warnings("user = \"nobody\"\ngroup = 0");
-    for part in [
-        "warning: unknown here: (Some(\"nobody\"), Some(\"0\"))",
-        "jobs.toml:4:8",
-        "with this group",
-        "help: create it; as it is, attempts of this job fail to start here",
-    ] {
-        assert!(shown.contains(part), "{shown}");
-    }
-    assert!(warnings("group = 0").contains("jobs.toml:4:9"));
-}
-
-#[test]
-fn a_umask_that_was_meant_as_a_mode_is_a_warning() {
-    for (mode, umask) in [
-        ("644", "0022"),
-        ("0640", "0027"),
-        ("600", "0077"),
-        ("0755", "0022"),
-        ("0770", "0007"),
-        ("0777", "0000"),
-    ] {
-        let shown = warnings(&format!("umask = \"{mode}\""));
-        assert!(
-            shown.contains(&format!("write `umask = \"{umask}\"`")),
-            "{shown}"
-        );
-    }
-    for umask in ["0", "22", "0027", "077"] {
-        assert_eq!(warnings(&format!("umask = \"{umask}\"")), "");
-    }
 }

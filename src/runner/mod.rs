@@ -89,8 +89,8 @@ struct Shared {
 }
 
 impl Runner {
-    /// A runner of the replica of this name. Jobs get this process's environment as it is now,
-    /// but for what is about this process itself, then their own. Descriptors that this process
+    /// A runner of the replica of this name. Of this process's environment as it is now, jobs
+    /// get what describes the host and its user, then their own. Descriptors that this process
     /// inherited are kept from them.
     pub fn new(replica: String) -> Self {
         Self::with_environment(replica, std::env::vars_os())

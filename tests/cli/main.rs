@@ -3,5 +3,5 @@
 mod bad_input;
 mod commands;
 mod faults;
-mod identity;
 mod soloist;
+mod surroundings;

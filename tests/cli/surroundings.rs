@@ -1,4 +1,5 @@
-//! What `check` and `run` say of users and groups that a job can't be run as here.
+//! What a job finds around it: of the daemon's environment what the table names, and whom it runs
+//! as; what `check` and `run` say where that can't be had here.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -72,4 +73,35 @@ fn who_is_not_root_is_told_that_it_runs_jobs_as_nobody_else() {
     ] {
         assert!(told.contains(part), "{part}\n{told}");
     }
+}
+
+#[test]
+fn a_variable_of_the_daemon_reaches_a_job_where_its_table_says_so() {
+    let table = "[scheduler]\nstore = \"redis://:${REDIS_PASSWORD}@h\"\n[jobs.a]\nschedule = \"@manual\"\ncommand = [\"env\"]\nenv = { DATABASE_URL = \"${DATABASE_URL}\" }\n";
+    let place = Place::with_table(table);
+    let variables = [
+        ("DATABASE_URL", "postgres://u:pw@db/shop"),
+        ("REDIS_PASSWORD", "s3cr3t"),
+        ("TOKEN", "s3cr3t"),
+        ("LANG", "C.UTF-8"),
+    ];
+    let ended = place.run_with(&["run-once", "a", "--store", "memory:"], &variables);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    for line in ["DATABASE_URL=postgres://u:pw@db/shop", "LANG=C.UTF-8"] {
+        assert!(
+            ended.stdout.lines().any(|found| found == line),
+            "{line}\n{}",
+            ended.stdout
+        );
+    }
+    assert!(!ended.stdout.contains("s3cr3t"), "{}", ended.stdout);
+    let looking = place.run(&["next", "a"]);
+    assert_eq!(
+        looking.code,
+        Some(2),
+        "the store's own is needed: {}",
+        looking.stderr
+    );
+    let looking = place.run_with(&["next", "a"], &[("REDIS_PASSWORD", "s3cr3t")]);
+    assert_eq!(looking.code, Some(0), "{}", looking.stderr);
 }
