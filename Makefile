@@ -15,7 +15,7 @@ SHOP ?= $(CURDIR)/var/shop.db
 
 .PHONY: run status audit demo build check test fmt clippy shellcheck tests doc bench
 
-# Jobs find their programs on PATH and the shop by DATABASE_URL.
+# Jobs find their programs on PATH, and jobs.toml hands DATABASE_URL on to them.
 run audit: export PATH := $(BIN):$(PATH)
 run audit: export DATABASE_URL := $(SHOP)
 run status: export STATE_DIRECTORY := $(CURDIR)/var

@@ -7,7 +7,7 @@ use super::preview::Preview;
 use super::settings::{Settings, show};
 use super::{Exit, now, print};
 use crate::config::{Strictness, format_duration};
-use crate::scheduler::job::{Job, Program};
+use crate::scheduler::job::{CommandSpec, Job, Program};
 use crate::scheduler::time::Timestamp;
 use crate::store_url;
 
@@ -59,7 +59,8 @@ fn describe_job(job: &Job, now: Timestamp) -> String {
     let timeout = job.timeout.map_or("no timeout".into(), |timeout| {
         format!("timeout {}", format_duration(timeout))
     });
-    let _ = writeln!(text, "  runs {}; {timeout}", program(&job.command.program));
+    let (program, identity) = (program(&job.command.program), identity(&job.command));
+    let _ = writeln!(text, "  runs {program}{identity}; {timeout}");
     if job.enabled {
         let preview = Preview {
             schedule: &job.schedule,
@@ -79,6 +80,16 @@ fn program(program: &Program) -> String {
         Program::Shell(script) => format!("sh -c {:?}", one_line(script)),
     };
     store_url::star_passwords(&text)
+}
+
+/// As whom it runs, where the table says so.
+fn identity(command: &CommandSpec) -> String {
+    match (&command.user, &command.group) {
+        (Some(user), Some(group)) => format!(" as user {user}, group {group}"),
+        (Some(user), None) => format!(" as user {user}"),
+        (None, Some(group)) => format!(" as group {group}"),
+        (None, None) => String::new(),
+    }
 }
 
 /// The first line, and whether there is more.

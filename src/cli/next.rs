@@ -54,7 +54,7 @@ fn describe(global: &Global, args: &NextArgs) -> Result<String, Exit> {
 }
 
 fn schedule_of_job(global: &Global, name: &str) -> Result<Schedule, Exit> {
-    let settings = Settings::load(global, Strictness::Start)?;
+    let settings = Settings::load(global, Strictness::Look)?;
     let jobs = &settings.config.jobs;
     if let Some(job) = jobs.iter().find(|job| job.name.as_str() == name) {
         return Ok(job.schedule.clone());

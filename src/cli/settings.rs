@@ -1,10 +1,13 @@
 //! What holds for a command: flag, `SOLOIST_*` variable, file, default, in this order.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::args::Global;
 use super::{Exit, complain, print_error, stderr_has_colour};
 use crate::config::{self, Config, Rendering, Report, SchedulerConfig, Strictness};
+use crate::guardian::identity::Identity;
 use crate::scheduler::job::check_name;
 
 /// The table, when none is named.
@@ -24,7 +27,20 @@ impl Settings {
     /// `config.warnings`, for commands that people check a table with.
     pub(crate) fn load(global: &Global, strictness: Strictness) -> Result<Self, Exit> {
         let path = table(global).unwrap_or_else(|| DEFAULT_TABLE.into());
-        let mut config = config::load_as(&path, strictness).map_err(|error| {
+        // Asked once for each: the services behind it may be far away, and jobs are many.
+        let answers = RefCell::new(HashMap::new());
+        let accounts = |user: Option<&str>, group: Option<&str>| {
+            let identity = Identity {
+                user: user.map(str::to_owned),
+                group: group.map(str::to_owned),
+            };
+            let mut answers = answers.borrow_mut();
+            let answer = answers.entry(identity).or_insert_with_key(Identity::check);
+            answer
+                .clone()
+                .map_err(|refusal| (refusal.cause, refusal.cure))
+        };
+        let mut config = config::load_as(&path, strictness, &accounts).map_err(|error| {
             show(&error.0);
             Exit::Usage
         })?;
@@ -42,7 +58,7 @@ impl Settings {
             override_by(global, &mut scheduler)?;
             return Ok((scheduler, None));
         }
-        let settings = Self::load(global, Strictness::Start)?;
+        let settings = Self::load(global, Strictness::Look)?;
         Ok((settings.config.scheduler.clone(), Some(settings.config)))
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::Strictness;
 use super::raw::{Entry, Value, kind_of};
 use super::read::{Reader, Text};
 use super::wrong_type::written;
@@ -48,11 +49,15 @@ impl Reader<'_> {
         self.secrets
             .extend(literal.map(|part| span.start + part.start..span.start + part.end));
         self.refuse_nul(text, &span)?;
-        self.fill(Text {
+        let text = Text {
             value: text.into(),
             span,
             filled_in: false,
-        })
+        };
+        if self.strictness == Strictness::Look {
+            return Some(text);
+        }
+        self.fill(text)
     }
 }
 

@@ -124,12 +124,9 @@ pub(super) static JOB_KEYS: &[Key] = &[
     ),
     now("env", "a table of strings", "env = { PORT = \"8080\" }"),
     now("working_dir", "a string", "working_dir = \"/srv/shop\""),
-    later("user", "today a job runs as the user that soloist runs as"),
-    later(
-        "group",
-        "today a job runs as the group that soloist runs as",
-    ),
-    later("umask", "today a job has the umask that soloist has"),
+    now("user", "a name or an id", "user = \"www-data\""),
+    now("group", "a name or an id", "group = \"www-data\""),
+    now("umask", "an octal string", "umask = \"0027\""),
     now(
         "success_codes",
         "a list of integers",

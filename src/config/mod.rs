@@ -16,6 +16,7 @@ use std::path::Path;
 mod diagnostics;
 mod env;
 mod file;
+mod identity;
 mod interpolate;
 mod job;
 mod keys;
@@ -34,6 +35,7 @@ mod zone;
 mod tests;
 
 pub use diagnostics::{Diagnostic, Error, Rendering, Report, Severity};
+pub use identity::Accounts;
 pub use interpolate::Environment;
 pub use scheduler::SchedulerConfig;
 pub use values::format_duration;
@@ -79,30 +81,57 @@ pub enum Strictness {
     /// A replica starts with it: such a schedule is a warning, as an `@at` that has run must not
     /// keep the whole table from starting again.
     Start,
+    /// A command looks at jobs and runs none, perhaps from a shell of somebody who may not read
+    /// their secrets: what their `env` refers to, and who they run as, need not be there.
+    Look,
 }
 
-/// Loads a table to run it.
+/// What a table is read against, besides its own text.
+#[derive(Clone, Copy)]
+pub struct Host<'h> {
+    /// Where references are filled in from.
+    pub env: Environment<'h>,
+    /// Whose users and groups jobs may run as.
+    pub accounts: Accounts<'h>,
+    /// What lies in the past is over.
+    pub now: Timestamp,
+}
+
+impl fmt::Debug for Host<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = &mut f.debug_struct("Host");
+        host.field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+/// Loads a table to run it, whether or not the users and groups that it names are here.
 pub fn load(path: &Path) -> Result<Config, Error> {
-    load_as(path, Strictness::Start)
+    load_as(path, Strictness::Start, &|_, _| Ok(()))
 }
 
 /// Loads a table; references are filled in from this process's environment.
-pub fn load_as(path: &Path, strictness: Strictness) -> Result<Config, Error> {
+pub fn load_as(
+    path: &Path,
+    strictness: Strictness,
+    accounts: Accounts<'_>,
+) -> Result<Config, Error> {
     let source = file::read(path)?;
-    let env = |name: &str| std::env::var(name).ok();
-    let now = SystemClock.wall();
-    parse(&source, &path.display().to_string(), &env, now, strictness)
+    let host = Host {
+        env: &|name| std::env::var(name).ok(),
+        accounts,
+        now: SystemClock.wall(),
+    };
+    parse(&source, &path.display().to_string(), &host, strictness)
 }
 
 /// Reads a table from a text; `path` is what the text is called in messages.
 pub fn parse(
     source: &str,
     path: &str,
-    env: Environment<'_>,
-    now: Timestamp,
+    host: &Host<'_>,
     strictness: Strictness,
 ) -> Result<Config, Error> {
-    let mut reader = Reader::new(source, env, now, strictness);
+    let mut reader = Reader::new(source, host, strictness);
     let table = syntax::parse(source, &mut reader.problems, &mut reader.secrets);
     let document = raw::sort(table.get_ref(), &mut reader.problems);
     let scheduler = scheduler::read(&mut reader, &document.scheduler);

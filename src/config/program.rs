@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use toml::de::DeValue;
 
 use super::diagnostics::Diagnostic;
+use super::identity::read_identity;
 use super::job::{Keys, push_missing};
 use super::keys::PROGRAM_KEYS;
 use super::raw::{Entry, RawJob, Section};
@@ -31,6 +32,7 @@ pub(super) fn read_command(
     let working_dir = keys
         .get("working_dir")
         .and_then(|entry| read_working_dir(reader, entry));
+    let identity = read_identity(reader, keys);
     let success_codes = keys
         .get("success_codes")
         .and_then(|entry| read_success_codes(reader, entry));
@@ -42,6 +44,9 @@ pub(super) fn read_command(
         program: program?,
         env,
         working_dir,
+        user: identity.user,
+        group: identity.group,
+        umask: identity.umask,
         success_codes: success_codes.unwrap_or_else(|| vec![0]),
         // At most a MiB, as was checked.
         output_limit: usize::try_from(output_limit).unwrap_or(usize::MAX),

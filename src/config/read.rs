@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use toml::de::{DeInteger, DeValue};
 
-use super::Strictness;
 use super::diagnostics::{Diagnostic, Problems};
+use super::identity::Accounts;
 use super::interpolate::{Environment, fill_in};
 use super::keys::RETRY_KEYS;
 use super::names::nearest;
 use super::raw::{Entry, kind_of};
 use super::values::{ValueError, format_duration, parse_duration, parse_size};
 use super::wrong_type::{type_hint, written};
+use super::{Host, Strictness};
 use crate::scheduler::time::Timestamp;
 
 /// A value and its place in the file.
@@ -57,6 +58,7 @@ pub(super) enum Word<T> {
 pub(super) struct Reader<'a> {
     pub(super) source: &'a str,
     pub(super) env: Environment<'a>,
+    pub(super) accounts: Accounts<'a>,
     pub(super) now: Timestamp,
     pub(super) strictness: Strictness,
     pub(super) problems: Problems,
@@ -65,16 +67,12 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(
-        source: &'a str,
-        env: Environment<'a>,
-        now: Timestamp,
-        strictness: Strictness,
-    ) -> Self {
+    pub(super) fn new(source: &'a str, host: &Host<'a>, strictness: Strictness) -> Self {
         Self {
             source,
-            env,
-            now,
+            env: host.env,
+            accounts: host.accounts,
+            now: host.now,
             strictness,
             problems: Problems::default(),
             secrets: Vec::new(),

@@ -62,6 +62,8 @@ fn broken_line(
     };
     let hint = if message.contains("string") {
         "close the text with the quote that it began with; a backslash in it is written `\\\\`"
+    } else if message.contains("leading zero") {
+        "no number begins with 0; a umask is a text: `umask = \"0027\"`"
     } else if message.contains("table") {
         "a table begins with a line such as `[jobs.close-expired-orders]`"
     } else {

@@ -4,6 +4,8 @@ use super::*;
 use crate::scheduler::job::{OnCrash, Program};
 use std::time::Duration;
 
+mod identity;
+
 const PASSWORD: &str = "hunter2";
 
 fn env(name: &str) -> Option<String> {
@@ -15,10 +17,23 @@ fn env(name: &str) -> Option<String> {
 }
 
 fn read_as(source: &str, strictness: Strictness) -> Result<Config, Error> {
+    read_beside(source, strictness, &|_, _| Ok(()))
+}
+
+fn read_beside(
+    source: &str,
+    strictness: Strictness,
+    accounts: Accounts<'_>,
+) -> Result<Config, Error> {
     let now = "2026-11-21T08:00:00Z"
         .parse::<jiff::Timestamp>()
         .expect("an instant");
-    parse(source, "jobs.toml", &env, now.into(), strictness)
+    let host = Host {
+        env: &env,
+        accounts,
+        now: now.into(),
+    };
+    parse(source, "jobs.toml", &host, strictness)
 }
 
 fn read(source: &str) -> Result<Config, Error> {
@@ -59,6 +74,8 @@ fn a_job_of_three_lines_has_the_defaults_of_the_contract() {
     assert_eq!(job.command.output_limit, 8192);
     assert!(job.command.env.is_empty());
     assert_eq!(job.command.working_dir, None);
+    assert_eq!((job.command.user, job.command.group), (None, None));
+    assert_eq!(job.command.umask, None);
     assert_eq!(job.description, None);
 }
 
@@ -70,6 +87,9 @@ fn every_key_that_is_written_takes_effect() {
         description = "text"
         env = { A = "${PASSWORD}", B = "$${b}" }
         working_dir = "/srv"
+        user = "shop"
+        group = 1000
+        umask = "0027"
         success_codes = [3, 0, 3]
         output_limit = "1MiB"
         timeout = "1h30m"
@@ -87,6 +107,9 @@ fn every_key_that_is_written_takes_effect() {
     assert_eq!(job.command.env["A"], PASSWORD);
     assert_eq!(job.command.env["B"], "${b}");
     assert_eq!(job.command.working_dir, Some("/srv".into()));
+    assert_eq!(job.command.user.as_deref(), Some("shop"));
+    assert_eq!(job.command.group.as_deref(), Some("1000"));
+    assert_eq!(job.command.umask, Some(0o027));
     assert_eq!(job.command.success_codes, [0, 3]);
     assert_eq!(job.command.output_limit, 1024 * 1024);
     assert_eq!(job.timeout, Some(Duration::from_secs(5400)));
@@ -171,9 +194,9 @@ const JOB_LINES: &[(&str, bool)] = &[
     ("http = { url = \"http://h\" }", false),
     ("env = { A = \"1\" }", true),
     ("working_dir = \"/\"", true),
-    ("user = \"nobody\"", false),
-    ("group = \"nobody\"", false),
-    ("umask = \"022\"", false),
+    ("user = \"nobody\"", true),
+    ("group = \"nobody\"", true),
+    ("umask = \"022\"", true),
     ("success_codes = [0]", true),
     ("output_limit = \"64KiB\"", true),
     ("description = \"x\"", true),

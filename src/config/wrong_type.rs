@@ -1,6 +1,6 @@
 //! What to write in place of a value of the wrong type.
 
-use toml::de::DeValue;
+use toml::de::{DeInteger, DeValue};
 
 use super::raw::Value;
 use crate::store_url::star_passwords;
@@ -12,6 +12,7 @@ pub(super) fn type_hint(name: &str, takes: &str, value: &Value<'_>) -> Option<St
         ("a duration", DeValue::Integer(number)) => {
             Some(format!("say the unit: `{name} = \"{}s\"`", number.as_str()))
         }
+        ("an octal string", DeValue::Integer(number)) => Some(umask_hint(name, number)),
         ("a list of strings", DeValue::String(text)) if name == "command" => {
             let text = star_passwords(text);
             let words: Vec<_> = text
@@ -37,6 +38,19 @@ pub(super) fn type_hint(name: &str, takes: &str, value: &Value<'_>) -> Option<St
             number.as_str()
         )),
         _ => None,
+    }
+}
+
+/// What was meant by `27`, or by TOML's own `0o27`.
+fn umask_hint(name: &str, number: &DeInteger<'_>) -> String {
+    let digits = number.as_str();
+    let is_octal = digits.len() <= 4 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+    let digits = if is_octal { digits } else { "0027" };
+    match number.radix() {
+        10 => format!(
+            "it is octal, and an integer is read as decimal: write `{name} = \"{digits:0>4}\"`"
+        ),
+        _ => format!("put it in quotes, without a prefix: `{name} = \"{digits:0>4}\"`"),
     }
 }
 

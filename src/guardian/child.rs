@@ -4,7 +4,8 @@
 //! Everything here runs in the forked process, so that whatever hangs (a program on a dead NFS
 //! server) hangs that process alone, and whatever is refused is refused to the job's user.
 
-use std::ffi::CString;
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::OwnedFd;
@@ -18,10 +19,13 @@ use rustix::stdio::{dup2_stderr, dup2_stdout};
 
 use super::facts::{SpawnError, SpawnErrorKind};
 use super::wire::{Launch, Surroundings, Work};
-use super::{program, sys};
+use super::{identity, program, sys};
 
 /// What the process ends with when it has said why it is not the job.
 const NOT_STARTED: i32 = 127;
+
+/// Each variable once.
+type Environment = BTreeMap<OsString, OsString>;
 
 /// Where the job writes to.
 #[derive(Debug)]
@@ -60,7 +64,7 @@ fn become_the_job(
 ) -> ! {
     let Work::Execute { program, arguments } = &launch.work;
     let error = match enter(&launch.surroundings, program, cgroup, keeper) {
-        Ok(()) => execute(program, arguments, &launch.surroundings, streams),
+        Ok(environment) => execute(program, arguments, environment, streams),
         Err(error) => error,
     };
     let word = serde_json::to_vec(&error).unwrap_or_default();
@@ -69,14 +73,15 @@ fn become_the_job(
     sys::exit(NOT_STARTED)
 }
 
-/// Everything but the exec. The order matters: what needs the daemon's rights comes first, and
-/// the parent-death signal last, for a change of user clears it (prctl(2)).
+/// Everything but the exec; returns the whole environment. The order matters: what needs the
+/// daemon's rights comes first, what the job's user has to be allowed after it, and the
+/// parent-death signal last, for a change of user clears it (prctl(2)).
 fn enter(
     surroundings: &Surroundings,
     program: &str,
     cgroup: Option<&Path>,
     keeper: Pid,
-) -> Result<(), SpawnError> {
+) -> Result<Environment, SpawnError> {
     let refused = |what: &str, error: io::Error| {
         let why = format!("{what}: {error}");
         SpawnError::new(SpawnErrorKind::Other, program, why)
@@ -95,6 +100,11 @@ fn enter(
         let _ = setrlimit(Resource::Nofile, limit);
     }
     restore_oom_score();
+    if let Some(mask) = surroundings.umask {
+        identity::set_umask(mask);
+    }
+    let assumed = surroundings.identity.assume();
+    let assumed = assumed.map_err(|why| SpawnError::new(SpawnErrorKind::Identity, program, why))?;
     if let Some(dir) = &surroundings.working_dir {
         program::check_working_dir(program, dir)?;
         std::env::set_current_dir(dir).map_err(|error| {
@@ -108,7 +118,11 @@ fn enter(
     if getppid() != Some(keeper) {
         sys::exit(NOT_STARTED);
     }
-    Ok(())
+    let mut environment: Environment = surroundings.environment.iter().cloned().collect();
+    for (name, value) in assumed.variables() {
+        environment.entry(name.into()).or_insert(value);
+    }
+    Ok(environment)
 }
 
 /// The keeper is spared by the OOM killer where it may be; the job is not.
@@ -122,12 +136,11 @@ fn restore_oom_score() {
 fn execute(
     program: &str,
     arguments: &[String],
-    surroundings: &Surroundings,
+    environment: Environment,
     streams: Streams,
 ) -> SpawnError {
-    let mut variables = surroundings.environment.iter();
-    let path = variables.find_map(|(name, value)| (name == "PATH").then_some(value.as_os_str()));
-    let file = match program::find(program, path.unwrap_or_default(), None) {
+    let path = environment.get(OsStr::new("PATH")).cloned();
+    let file = match program::find(program, &path.unwrap_or_default(), None) {
         Ok(file) => file,
         Err(error) => return error,
     };
@@ -140,7 +153,7 @@ fn execute(
         .into_iter()
         .chain(arguments.iter().map(String::as_str));
     let arguments = words.map(CString::new).collect::<Result<Vec<_>, _>>();
-    let variables = surroundings.environment.iter().map(|(name, value)| {
+    let variables = environment.iter().map(|(name, value)| {
         let variable = [name.as_bytes(), b"=", value.as_bytes()].concat();
         CString::new(variable)
     });

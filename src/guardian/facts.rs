@@ -62,6 +62,8 @@ pub(crate) enum SpawnErrorKind {
     NotExecutable,
     /// `working_dir` is missing, not a directory or not to be entered.
     WorkingDir,
+    /// `user` or `group` are unknown on this host, or not to be had.
+    Identity,
     /// Arguments and environment are longer than the kernel takes (E2BIG).
     TooBig,
     /// This host is out of processes, memory or descriptors (EAGAIN, ENOMEM, EMFILE, ENFILE).

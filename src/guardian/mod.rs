@@ -27,6 +27,7 @@
 mod cgroup;
 mod child;
 mod facts;
+pub(crate) mod identity;
 mod keeper;
 mod program;
 mod sys;
@@ -121,7 +122,7 @@ struct Request {
 
 impl Guardian {
     fn new() -> io::Result<Self> {
-        sys::ignore_signals();
+        sys::block_signals();
         name_process(GUARDIAN_NAME);
         // Away from the terminal and its signals.
         setsid()?;

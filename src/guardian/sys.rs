@@ -22,24 +22,6 @@ pub(super) struct ChildrenUsage {
     pub(super) peak_resident: u64,
 }
 
-/// Signals that would end or stop a process that does nothing about them, and that people and
-/// service managers send to whole groups. A guardian ends by the end of its socket alone.
-const IGNORED: [libc::c_int; 13] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGPIPE,
-    libc::SIGALRM,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGTSTP,
-    libc::SIGTTIN,
-    libc::SIGTTOU,
-    libc::SIGXCPU,
-    libc::SIGVTALRM,
-];
-
 /// fork(2): the child's pid in the parent, none in the child.
 #[expect(unsafe_code, reason = "fork(2) has no safe form")]
 pub(super) fn fork() -> io::Result<Option<Pid>> {
@@ -73,38 +55,45 @@ pub(super) fn execute(file: &CStr, arguments: &[CString], environment: &[CString
     io::Error::last_os_error()
 }
 
-/// Ignores what must not end a guardian. What is ignored stays so over execve(2), which
-/// [`restore_signals`] has to undo.
-pub(super) fn ignore_signals() {
-    IGNORED
-        .iter()
-        .for_each(|signal| set(*signal, libc::SIG_IGN));
+/// Blocks every signal that can be: none is to end or stop a guardian, which ends by the end of
+/// its socket alone. Not ignored, because a signal to a child that has only just been forked is
+/// then still there when it unblocks it.
+pub(super) fn block_signals() {
+    set_mask(true);
 }
 
 /// Gives every signal its default disposition and unblocks all, as a program that is just
 /// being started expects (POSIX leaves both to whoever calls execve(2)).
-#[expect(unsafe_code, reason = "sigprocmask(2) has no safe form")]
 pub(super) fn restore_signals() {
     for signal in 1..=libc::SIGRTMAX() {
         // Some can't be changed (SIGKILL, SIGSTOP) or are libc's own: refused, and as they were.
-        set(signal, libc::SIG_DFL);
+        set_default(signal);
     }
-    // SAFETY: the set is initialised by sigemptyset before it is used, and lives for both calls.
+    set_mask(false);
+}
+
+#[expect(unsafe_code, reason = "sigprocmask(2) has no safe form")]
+fn set_mask(full: bool) {
+    // SAFETY: the set is initialised by sigfillset or sigemptyset before it is used, and lives
+    // for both calls.
     unsafe {
-        let mut none: libc::sigset_t = mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+        let mut mask: libc::sigset_t = mem::zeroed();
+        match full {
+            true => libc::sigfillset(&raw mut mask),
+            false => libc::sigemptyset(&raw mut mask),
+        };
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
     }
 }
 
 #[expect(unsafe_code, reason = "signal(2) has no safe form")]
-fn set(signal: libc::c_int, disposition: libc::sighandler_t) {
-    // SAFETY: SIG_IGN and SIG_DFL run no code of ours.
-    unsafe { libc::signal(signal, disposition) };
+fn set_default(signal: libc::c_int) {
+    // SAFETY: the default runs no code of ours.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
 /// A descriptor that is readable when a child of this process ended or was stopped: SIGCHLD,
-/// blocked and taken by signalfd(2). It tells a process that it was forked into of that one's
+/// which is blocked, taken by signalfd(2). It tells a process that it was forked into of that one's
 /// own children.
 #[expect(unsafe_code, reason = "signalfd(2) has no safe form")]
 pub(super) fn child_events() -> io::Result<OwnedFd> {
@@ -114,9 +103,6 @@ pub(super) fn child_events() -> io::Result<OwnedFd> {
         let mut chld: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&raw mut chld);
         libc::sigaddset(&raw mut chld, libc::SIGCHLD);
-        if libc::sigprocmask(libc::SIG_BLOCK, &raw const chld, ptr::null_mut()) == -1 {
-            return Err(io::Error::last_os_error());
-        }
         let flags = libc::SFD_NONBLOCK | libc::SFD_CLOEXEC;
         match libc::signalfd(-1, &raw const chld, flags) {
             -1 => Err(io::Error::last_os_error()),

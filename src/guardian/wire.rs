@@ -26,6 +26,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{CutShort, Exit, SpawnError};
+use super::identity::Identity;
 use crate::scheduler::time::BootTime;
 
 /// Longer than any message: what execve(2) takes is far below it.
@@ -63,6 +64,9 @@ pub(crate) struct Surroundings {
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// None for the daemon's own.
     pub(crate) working_dir: Option<PathBuf>,
+    pub(crate) identity: Identity,
+    /// None for the daemon's own.
+    pub(crate) umask: Option<u32>,
     /// The soft limit of open files that the daemon was started with (getrlimit(2)); it may
     /// have raised its own.
     pub(crate) open_files: Option<u64>,
@@ -75,6 +79,7 @@ impl fmt::Debug for Surroundings {
         f.debug_struct("Surroundings")
             .field("environment", &names)
             .field("working_dir", &self.working_dir)
+            .field("identity", &self.identity)
             .finish_non_exhaustive()
     }
 }

@@ -1,10 +1,9 @@
-//! The environment of a job: the daemon's, the job's own `env`, and the contract's, each over
-//! the one before.
+//! The environment of a job: what describes the host and its user, the job's own `env`, and the
+//! contract's, each over the one before.
 //!
-//! The daemon's is handed on as cron's successors in containers do, and as systemd does with a
-//! unit's: a `DATABASE_URL` of the pod or unit reaches the job. What is meant for the daemon
-//! itself stays with it: its `SOLOIST_*` settings, which may hold the store's password, what the
-//! service manager told it, and what was preloaded into it.
+//! Of the daemon's own environment only [`PASSED_ON`] reaches a job. What configures a program,
+//! its secrets above all, is named in the table: `env = { DATABASE_URL = "${DATABASE_URL}" }`.
+//! docs/decisions/0010-environment.md has the reasons.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,26 +11,34 @@ use std::sync::Arc;
 
 use crate::scheduler::Attempt;
 
-/// Variables that are about the daemon's own process: sd_notify(3), sd_listen_fds(3),
-/// systemd.exec(5), ld.so(8).
-const KEPT_BACK: [&str; 13] = [
-    "INVOCATION_ID",
-    "JOURNAL_STREAM",
-    "LD_AUDIT",
-    "LD_PRELOAD",
-    "LISTEN_FDNAMES",
-    "LISTEN_FDS",
-    "LISTEN_PID",
-    "MAINPID",
-    "NOTIFY_SOCKET",
-    "OLDPWD",
-    "PWD",
-    "WATCHDOG_PID",
-    "WATCHDOG_USEC",
+/// What of the daemon's environment reaches its jobs, apart from [`OF_USER`] and `LC_*`.
+const PASSED_ON: [&str; 15] = [
+    "PATH",
+    // How programs talk, and what time they show.
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    // Where this host wants temporary files.
+    "TMPDIR",
+    // How this host's network is to be used, and whom it trusts. Programs differ in whether they
+    // read capitals (curl(1)).
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
 ];
 
-/// How the daemon's own settings begin.
-const SETTINGS: &str = "SOLOIST_";
+/// What is said of the daemon's user: not for a job that runs as another, which is told of its own.
+const OF_USER: [&str; 4] = ["HOME", "USER", "LOGNAME", "SHELL"];
+
+/// How the single kinds of a locale begin, such as `LC_TIME` (locale(7)).
+const LOCALE: &str = "LC_";
 
 /// `PATH` where neither the daemon nor the job has one: what a login would have.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -68,11 +75,16 @@ impl Environment {
         &self.replica
     }
 
-    /// The whole environment of one attempt.
+    /// The whole environment of one attempt, but for what a job with a `user` is told of it:
+    /// that is known once the user was looked up, and stands back behind the job's own `env`.
     pub(super) fn of(&self, attempt: &Attempt) -> BTreeMap<OsString, OsString> {
         let mut variables = self.inherited.clone();
-        let own = &attempt.job.command.env;
-        variables.extend(own.iter().map(|(name, value)| (name.into(), value.into())));
+        let command = &attempt.job.command;
+        if command.user.is_some() {
+            variables.retain(|name, _| !is_one_of(&OF_USER, name));
+        }
+        let own = command.env.iter();
+        variables.extend(own.map(|(name, value)| (name.into(), value.into())));
         variables.extend(
             self.contract(attempt)
                 .map(|(name, value)| (name.into(), value.into())),
@@ -97,6 +109,11 @@ impl Environment {
 }
 
 fn is_passed_on(name: &OsStr) -> bool {
-    let setting = name.as_encoded_bytes().starts_with(SETTINGS.as_bytes());
-    !setting && !KEPT_BACK.iter().any(|kept_back| name == *kept_back)
+    is_one_of(&PASSED_ON, name)
+        || is_one_of(&OF_USER, name)
+        || name.as_encoded_bytes().starts_with(LOCALE.as_bytes())
+}
+
+fn is_one_of(names: &[&str], name: &OsStr) -> bool {
+    names.iter().any(|one| name == *one)
 }

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::guardian::cgroup_name;
+use crate::guardian::identity::Identity;
 use crate::guardian::wire::{Deadline, Launch, Surroundings, Work};
 use crate::scheduler::Attempt;
 use crate::scheduler::job::Program;
@@ -21,6 +22,11 @@ pub(super) fn launch(attempt: &Attempt, shared: &Shared, deadline: Deadline) -> 
         surroundings: Surroundings {
             environment: shared.environment.of(attempt).into_iter().collect(),
             working_dir: job.command.working_dir.clone(),
+            identity: Identity {
+                user: job.command.user.clone(),
+                group: job.command.group.clone(),
+            },
+            umask: job.command.umask,
             open_files: shared.open_files,
         },
         timeout: job.timeout,

@@ -82,8 +82,9 @@ struct Shared {
 }
 
 impl Runner {
-    /// A runner of the replica of this name. Jobs get a short list of this process's
-    /// environment, then their own. Descriptors that this process inherited are kept from them.
+    /// A runner of the replica of this name. Of this process's environment as it is now, jobs
+    /// get what describes the host and its user, then their own. Descriptors that this process
+    /// inherited are kept from them.
     ///
     /// This process's program is executed again as the guardian, so its `main` has to begin
     /// with [`crate::guardian::run_if_guardian`].

@@ -111,10 +111,16 @@ pub struct Job {
 pub struct CommandSpec {
     /// The program or script.
     pub program: Program,
-    /// Added to the environment, over the daemon's own.
+    /// Added to what every job is given, and over it.
     pub env: BTreeMap<String, String>,
     /// Where it runs; the daemon's own working directory by default.
     pub working_dir: Option<PathBuf>,
+    /// Who it runs as, by name or by an id in digits; whoever the daemon runs as by default.
+    pub user: Option<String>,
+    /// Its group, by name or by an id in digits; the user's own first group by default.
+    pub group: Option<String>,
+    /// What is taken from the modes of files that it makes; the daemon's own by default.
+    pub umask: Option<u32>,
     /// Exit codes that count as success. Default: 0 alone.
     pub success_codes: Vec<i32>,
     /// How many bytes of stdout, and of stderr, are kept of one attempt. Default 8 KiB each.
@@ -128,6 +134,9 @@ impl fmt::Debug for CommandSpec {
             program,
             env,
             working_dir,
+            user,
+            group,
+            umask,
             success_codes,
             output_limit,
         } = self;
@@ -136,6 +145,9 @@ impl fmt::Debug for CommandSpec {
             .field("program", program)
             .field("env", &names)
             .field("working_dir", working_dir)
+            .field("user", user)
+            .field("group", group)
+            .field("umask", umask)
             .field("success_codes", success_codes)
             .field("output_limit", output_limit)
             .finish()
@@ -171,6 +183,9 @@ mod tests {
             program: Program::Shell("true".to_owned()),
             env: BTreeMap::from([("PASSWORD".to_owned(), "hunter2".to_owned())]),
             working_dir: None,
+            user: None,
+            group: None,
+            umask: None,
             success_codes: vec![0],
             output_limit: 8192,
         };

@@ -47,10 +47,17 @@ async fn the_environment_is_what_is_passed_on_and_the_contracts_and_nothing_else
         ("TMPDIR", "/var/tmp"),
         ("TZ", "Asia/Shanghai"),
         ("USER", "u"),
-        ("DATABASE_URL", "postgres://db/shop"),
-        ("LD_LIBRARY_PATH", "/opt/lib"),
+        ("SSL_CERT_FILE", "/etc/ssl/own.pem"),
+        ("https_proxy", "http://proxy:3128"),
+        ("NO_PROXY", "localhost"),
     ];
     let kept_back = [
+        ("DATABASE_URL", "postgres://u:secret@db/shop"),
+        ("REDIS_PASSWORD", "secret"),
+        ("PATH_INFO", "/"),
+        ("LCX", "1"),
+        ("LD_LIBRARY_PATH", "/opt/lib"),
+        ("XDG_RUNTIME_DIR", "/run/user/0"),
         ("SOLOIST_STORE", "redis://:secret@host"),
         ("SOLOIST_JOB", "forged"),
         ("LD_PRELOAD", "/lib/x.so"),
@@ -87,6 +94,33 @@ async fn a_jobs_own_variables_win_over_what_is_passed_on_and_not_over_the_contra
     expected.extend(CONTRACT.map(str::to_owned));
     expected.push("TZ=UTC".to_owned());
     assert_eq!(environment_of(runner, job).await, expected);
+}
+
+#[tokio::test]
+async fn a_job_with_a_user_is_told_nothing_of_the_daemons() {
+    let bench = Bench::new();
+    let mut job = bench.command(&["env"]);
+    // Whoever runs this: nobody else could be become by everybody.
+    job.command.user = Some(rustix::process::geteuid().as_raw().to_string());
+    job.command.group = Some(rustix::process::getegid().as_raw().to_string());
+    for (name, value) in [("HOME", "/own"), ("USER", "own"), ("LOGNAME", "own")] {
+        job.command.env.insert(name.to_owned(), value.to_owned());
+    }
+    let runner = runner_passing(&[
+        ("HOME", "/daemons"),
+        ("USER", "daemons"),
+        ("LOGNAME", "daemons"),
+        ("SHELL", "/daemons"),
+        ("TMPDIR", "/tmp"),
+    ]);
+    let variables = environment_of(runner, job).await;
+    for own in ["HOME=/own", "USER=own", "LOGNAME=own", "TMPDIR=/tmp"] {
+        assert!(variables.iter().any(|line| line == own), "{variables:?}");
+    }
+    assert!(
+        !variables.iter().any(|line| line.contains("daemons")),
+        "{variables:?}"
+    );
 }
 
 #[tokio::test]

@@ -38,10 +38,11 @@ const OTHER_READERS: [(&str, &str); 2] = [
 ];
 
 /// Where the host's clock is chosen; everything else is given one, and can be given another.
-/// The runner has no other choice: the processes it times live on this host.
-const CHOOSERS: [&str; 5] = [
+/// Guardian and runner have no other choice: the processes they time live on this host.
+const CHOOSERS: [&str; 6] = [
     "src/clock",
     "src/cli",
+    "src/guardian",
     "src/runner",
     "src/store/url.rs",
     "src/config/mod.rs",
