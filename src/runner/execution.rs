@@ -178,12 +178,18 @@ impl Execution<'_> {
             token = self.attempt.token.get(), replica = &**self.shared.environment.replica(),
             "{cause}: killing what it kept"
         );
-        let left = leftovers::end_run(run_id).await;
-        End {
-            left_behind: left,
-            ..ended(Exit::Unknown {
-                cause: format!("{cause}, and the job with it"),
-            })
+        let unknown = ended(Exit::Unknown {
+            cause: format!("{cause}, and the job with it"),
+        });
+        match leftovers::end_run(run_id).await {
+            Ok(report) => End {
+                left_behind: report.survivors.iter().map(|(left, _)| left.pid).collect(),
+                ..unknown
+            },
+            Err(error) => {
+                tracing::error!(job = %job.name, %run_id, "processes of a job may run on: {error}");
+                unknown
+            }
         }
     }
 

@@ -35,7 +35,11 @@ mod execution;
 mod guard;
 mod keeper;
 mod launch;
-mod leftovers;
+#[cfg_attr(
+    not(feature = "daemon"),
+    expect(dead_code, reason = "the sweep at the start is the command line's")
+)]
+pub(crate) mod leftovers;
 mod lines;
 mod orders;
 mod output;
