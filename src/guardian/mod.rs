@@ -55,6 +55,7 @@ pub(crate) use cgroup::{name_of as cgroup_name, prepare as prepare_cgroups};
 pub(crate) use child::Streams;
 pub(crate) use facts::{CutShort, Exit, SpawnError, SpawnErrorKind};
 
+use crate::clock::{Clock, SystemClock};
 use wire::{End, Report};
 
 /// What a guardian is called, in `ps` too. Not `soloist`: who kills everything of that name
@@ -124,6 +125,8 @@ impl Guardian {
     fn new() -> io::Result<Self> {
         sys::block_signals();
         name_process(GUARDIAN_NAME);
+        // What the first look at the clock finds out, each keeper would find out again.
+        SystemClock.boot();
         // Away from the terminal and its signals.
         setsid()?;
         set_child_subreaper(Some(getpid()))?;
