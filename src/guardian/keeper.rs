@@ -150,11 +150,14 @@ impl Keeper {
         while self.somebody_is_left() {
             self.act(SystemClock.boot());
             if self.is_given_up(SystemClock.boot()) {
-                break;
+                self.finish(&tree::children());
+                // Which hands them to the guardian as orphans.
+                return Err(io::Error::other("it survived KILL"));
             }
             self.wait()?;
         }
-        self.finish()
+        self.finish(&[]);
+        Ok(())
     }
 
     /// Reaps what has ended. Whether anything of the job is left.
@@ -322,12 +325,11 @@ impl Keeper {
     }
 
     /// Tells what became of it.
-    fn finish(mut self) -> io::Result<()> {
+    fn finish(mut self, left_behind: &[Pid]) {
         while self.exit.is_some() && self.word.is_some() {
             self.hear_the_job(); // what it said on its way out
         }
         let not_started = serde_json::from_slice(&self.said).map(Exit::NotStarted);
-        let left_behind = tree::children();
         let survived = || Exit::Unknown {
             cause: format!("it survived KILL for {KILL_LIMIT:?}"),
         };
@@ -345,7 +347,6 @@ impl Keeper {
         };
         self.cgroup = None; // removed before anybody hears of the end
         self.tell(&Report::Ended(end));
-        Ok(())
     }
 
     fn used(&self) -> Used {
