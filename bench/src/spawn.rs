@@ -24,6 +24,12 @@ const SIZES_MB: [usize; 2] = [20, 500];
 const TRIES: usize = 300;
 const WARM_UP: usize = 30;
 
+/// How long nothing happens before each of those that come after a pause, and how many they are.
+/// In a row they profit from what the kernel puts off, and from a warm processor; the jobs of
+/// most tables come one by one.
+const PAUSE: Duration = Duration::from_millis(30);
+const PAUSES: usize = 60;
+
 /// How many at once, and how often.
 const AT_ONCE: usize = 32;
 const BATCHES: usize = 30;
@@ -32,8 +38,9 @@ const BATCHES: usize = 30;
 const INSTANT: &str = "instant";
 
 /// The measurements, in the order in which a child tells them.
-const MEASURED: [&str; 3] = [
+const MEASURED: [&str; 4] = [
     "one at a time, start to end",
+    "after a pause of 30 ms",
     "32 at once, for each",
     "start to its first instruction",
 ];
@@ -158,13 +165,14 @@ fn ballast(megabytes: usize) -> Vec<u8> {
     vec![0xa5; wanted.saturating_sub(resident * rustix::param::page_size())]
 }
 
-async fn measure() -> [Pair; 3] {
+async fn measure() -> [Pair; 4] {
     let bench = Bench {
         runner: Runner::new("bench".to_owned()),
         number: AtomicU64::new(0),
     };
     [
-        bench.one_at_a_time().await,
+        bench.one_at_a_time(WARM_UP, TRIES, Duration::ZERO).await,
+        bench.one_at_a_time(0, PAUSES, PAUSE).await,
         bench.many_at_once().await,
         bench.to_the_first_instruction().await,
     ]
@@ -176,16 +184,18 @@ struct Bench {
 }
 
 impl Bench {
-    async fn one_at_a_time(&self) -> Pair {
+    async fn one_at_a_time(&self, warm_up: usize, tries: usize, pause: Duration) -> Pair {
         let (mut bare, mut attempts) = (Vec::new(), Vec::new());
-        for round in 0..WARM_UP + TRIES {
+        for round in 0..warm_up + tries {
+            tokio::time::sleep(pause).await;
             let began = Instant::now();
             true_bare().status().expect("it runs");
             let spawned = began.elapsed();
+            tokio::time::sleep(pause).await;
             let began = Instant::now();
             ended(self.start(true_job()).1).await;
             let attempted = began.elapsed();
-            if round >= WARM_UP {
+            if round >= warm_up {
                 bare.push(spawned);
                 attempts.push(attempted);
             }
