@@ -17,6 +17,10 @@ use crate::guardian::{DESCRIPTORS, Exit, SpawnError, SpawnErrorKind, Streams};
 /// well. It makes them one after another.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
+/// How long after a guardian that did nothing it may take to notice that it has ended. If it
+/// has not, it is asked again.
+const NOTICE_LIMIT: Duration = Duration::from_millis(250);
+
 /// How many guardians are asked in turn, when they end or don't answer.
 const TRIES: u32 = 4;
 
@@ -91,22 +95,21 @@ async fn ask(guardian: &Guardian, streams: &Streams) -> Result<Answer, NoGuardia
         reports: BufReader::new(reader).lines(),
         orders,
     };
-    if let Err(error) = sent {
-        return Ok(Answer::Nothing(format!(
-            "the guardian can't be asked: {error}"
-        )));
-    }
-    Ok(
-        match tokio::time::timeout(ANSWER_LIMIT, keeper.report()).await {
-            Ok(Some(Report::Ready)) => Answer::Keeper(keeper),
-            Ok(Some(Report::Ended(end))) => Answer::Refused(end.exit),
-            Ok(Some(Report::Started) | None) => Answer::Nothing("the guardian ended".to_owned()),
+    let why = match sent {
+        Err(error) => format!("the guardian can't be asked: {error}"),
+        Ok(()) => match tokio::time::timeout(ANSWER_LIMIT, keeper.report()).await {
+            Ok(Some(Report::Ready)) => return Ok(Answer::Keeper(keeper)),
+            Ok(Some(Report::Ended(end))) => return Ok(Answer::Refused(end.exit)),
+            Ok(Some(Report::Started) | None) => "the guardian ended".to_owned(),
             Err(_) => {
                 guardian.replace(&process);
-                Answer::Nothing("the guardian did not answer".to_owned())
+                "the guardian did not answer".to_owned()
             }
         },
-    )
+    };
+    // Or the next would be this one again.
+    let _ = tokio::time::timeout(NOTICE_LIMIT, guardian.replaced(&process)).await;
+    Ok(Answer::Nothing(why))
 }
 
 /// What a launch that the keeper did not live to hear of comes to.
