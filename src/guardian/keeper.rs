@@ -51,8 +51,12 @@ pub(super) fn keep(stream: UnixStream, streams: Streams) -> io::Result<()> {
     let Some(launch) = launch(&mut link)? else {
         return Ok(());
     };
+    // The daemon may have been frozen since it asked, or this host suspended.
+    if SystemClock.boot() >= launch.deadline.stop_at() {
+        return link.tell(&Report::Ended(too_late()));
+    }
     match start(&launch, streams) {
-        Ok(started) => Keeper::new(launch, link, events, started)?.run(),
+        Ok(started) => Keeper::new(launch, link, events, started).run(),
         Err(error) => link.tell(&Report::Ended(never_ran(&launch, &error))),
     }
 }
@@ -74,15 +78,31 @@ fn launch(link: &mut Link) -> io::Result<Option<Launch>> {
 struct Started {
     forked: Forked,
     cgroup: Option<Cgroup>,
+    alarm: BootAlarm,
 }
 
 fn start(launch: &Launch, streams: Streams) -> io::Result<Started> {
+    // What could be refused comes before the job.
+    let alarm = BootAlarm::new()?;
     // Without one it runs as well.
     let wanted = launch.cgroup.as_ref();
     let cgroup = wanted.and_then(|(base, name)| Cgroup::make(base, name).ok());
     let dir = cgroup.as_ref().map(Cgroup::dir);
     let forked = child::fork(launch, streams, dir)?;
-    Ok(Started { forked, cgroup })
+    Ok(Started {
+        forked,
+        cgroup,
+        alarm,
+    })
+}
+
+fn too_late() -> End {
+    End {
+        exit: Exit::Withdrawn,
+        cut_short: Some(CutShort::LeaseExpired),
+        used: Used::default(),
+        left_behind: Vec::new(),
+    }
 }
 
 fn never_ran(launch: &Launch, error: &io::Error) -> End {
@@ -125,12 +145,12 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(launch: Launch, link: Link, events: OwnedFd, started: Started) -> io::Result<Self> {
+    fn new(launch: Launch, link: Link, events: OwnedFd, started: Started) -> Self {
         let now = SystemClock.boot();
-        Ok(Self {
+        Self {
             link: Some(link),
             events,
-            alarm: BootAlarm::new()?,
+            alarm: started.alarm,
             job: started.forked.pid,
             word: Some(started.forked.word),
             said: Vec::new(),
@@ -141,7 +161,7 @@ impl Keeper {
             cut_short: None,
             exit: None,
             launch,
-        })
+        }
     }
 
     fn run(mut self) -> io::Result<()> {
@@ -164,7 +184,8 @@ impl Keeper {
     fn somebody_is_left(&mut self) -> bool {
         loop {
             match retry(|| wait(WaitOptions::NOHANG)) {
-                Ok(Some((pid, status))) if pid == self.job => {
+                // Once it was reaped, its number may be given to what it left behind.
+                Ok(Some((pid, status))) if pid == self.job && self.exit.is_none() => {
                     let status = ExitStatus::from_raw(status.as_raw());
                     self.exit = Some(Exit::of(status));
                 }
@@ -211,10 +232,9 @@ impl Keeper {
         }
         match self.phase {
             Phase::Running if kill_at > now => {
-                let children = tree::children();
-                tree::signal(&children, Signal::TERM);
+                self.signal(Signal::TERM);
                 // A stopped process can't heed TERM before it is continued.
-                tree::signal(&children, Signal::CONT);
+                self.signal(Signal::CONT);
                 self.phase = Phase::Ending { kill_at };
             }
             Phase::Running => self.kill(now),
@@ -230,7 +250,7 @@ impl Keeper {
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
         }
-        tree::signal(&tree::children(), Signal::KILL);
+        self.signal(Signal::KILL);
         let give_up_at = match self.phase {
             Phase::Killed { give_up_at, .. } => give_up_at,
             Phase::Running | Phase::Ending { .. } => now + KILL_LIMIT,
@@ -239,6 +259,15 @@ impl Keeper {
             again_at: now + KILL_AGAIN_INTERVAL,
             give_up_at,
         };
+    }
+
+    /// Signals all there is of the job.
+    fn signal(&self, signal: Signal) {
+        let children = tree::children();
+        tree::signal(&children, signal);
+        if children.is_empty() {
+            tree::signal_group(self.job, signal);
+        }
     }
 
     fn is_given_up(&self, now: BootTime) -> bool {

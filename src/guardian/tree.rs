@@ -12,12 +12,29 @@ use std::collections::HashSet;
 use std::fs;
 
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group,
+    pidfd_open, pidfd_send_signal, waitid,
 };
 
-/// The children of this process, zombies among them.
+/// The children of this process, zombies among them. None where `/proc` doesn't say, or is
+/// another PID namespace's, whose numbers mean other processes here.
 pub(super) fn children() -> Vec<Pid> {
-    children_of(getpid())
+    let own = getpid();
+    let named = fs::read_link("/proc/self");
+    match named.is_ok_and(|named| named.as_os_str() == own.as_raw_pid().to_string().as_str()) {
+        true => children_of(own),
+        false => Vec::new(),
+    }
+}
+
+/// For when `/proc` doesn't say who the children are: signals what there is in the group that
+/// this child has made, be it reaped or not. As long as one of the group is our child, the
+/// number can be no other group's.
+pub(super) fn signal_group(leader: Pid, signal: Signal) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    if waitid(WaitId::Pgid(Some(leader)), options).is_ok() {
+        let _ = kill_process_group(leader, signal);
+    }
 }
 
 /// Sends a signal to these children of this process and to everything below them.
