@@ -250,6 +250,10 @@ impl Keeper {
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
         }
+        if matches!(self.phase, Phase::Killed { .. }) {
+            // They fork faster than they are killed.
+            tree::halt();
+        }
         self.signal(Signal::KILL);
         let give_up_at = match self.phase {
             Phase::Killed { give_up_at, .. } => give_up_at,

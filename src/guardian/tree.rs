@@ -16,6 +16,9 @@ use rustix::process::{
     pidfd_open, pidfd_send_signal, waitid,
 };
 
+/// How often to look for those that are new: they get fewer from look to look.
+const HALT_LIMIT: u32 = 8;
+
 /// The children of this process, zombies among them. None where `/proc` doesn't say, or is
 /// another PID namespace's, whose numbers mean other processes here.
 pub(super) fn children() -> Vec<Pid> {
@@ -40,16 +43,32 @@ pub(super) fn signal_group(leader: Pid, signal: Signal) {
 /// Sends a signal to these children of this process and to everything below them.
 ///
 /// Who is forked meanwhile may be missed: whoever wants everybody has to come back, when one of
-/// them has ended, until nobody is left.
-pub(super) fn signal(children: &[Pid], signal: Signal) {
+/// them has ended, until nobody is left. How many were found.
+pub(super) fn signal(children: &[Pid], signal: Signal) -> usize {
     // The whole tree first: once a process is killed, what was below it is here and there.
     let below = descendants(children);
+    let found = children.len() + below.len();
     for child in children {
         // Refused is only what is another user's, by way of setuid, and what has ended.
         let _ = kill_process(*child, signal);
     }
     for (pid, parent) in below {
         signal_descendant(pid, parent, signal);
+    }
+    found
+}
+
+/// Stops the children of this process and everything below them, and those that they fork
+/// meanwhile: who is stopped forks no more, and holds a place under the limit of processes,
+/// which one that is killed leaves to the next.
+pub(super) fn halt() {
+    let mut before = 0;
+    for _ in 0..HALT_LIMIT {
+        let found = signal(&children(), Signal::STOP);
+        if found <= before {
+            return;
+        }
+        before = found;
     }
 }
 
