@@ -118,6 +118,16 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
+/// Kills what is left of an attempt whose keeper is dead, and removes its cgroup once it is
+/// empty. Whether that is done; to be called again until it is.
+pub(crate) fn end(base: &Path, name: &str) -> bool {
+    let left = Cgroup {
+        dir: base.join(name),
+    };
+    left.kill();
+    !left.is_populated()
+}
+
 /// This process's own cgroup, or the one above (systemd's `DelegateSubgroup=`), whichever was
 /// delegated.
 fn find(mounts: &str, cgroups: &str, is_delegated: impl Fn(&Path) -> bool) -> Option<PathBuf> {

@@ -43,7 +43,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
 use rustix::process::{
@@ -51,7 +51,7 @@ use rustix::process::{
     set_parent_process_death_signal, setsid, wait,
 };
 
-pub(crate) use cgroup::{name_of as cgroup_name, prepare as prepare_cgroups};
+pub(crate) use cgroup::{end as end_cgroup, name_of as cgroup_name, prepare as prepare_cgroups};
 pub(crate) use child::Streams;
 pub(crate) use facts::{CutShort, Exit, SpawnError, SpawnErrorKind};
 
@@ -103,9 +103,19 @@ pub fn run_if_guardian() {
     let served = Guardian::new().and_then(Guardian::serve);
     if let Err(error) = &served {
         // The daemon sees it end and tells; why, only this process knows.
-        let _ = writeln!(io::stderr(), "{GUARDIAN_NAME}: {error}");
+        complain(error);
     }
     sys::exit(i32::from(served.is_err()));
+}
+
+/// Says it where the daemon does, unless nobody reads there: a full pipe is not waited for.
+fn complain(error: &io::Error) {
+    let stderr = io::stderr();
+    let mut waiting = [PollFd::new(&stderr, PollFlags::OUT)];
+    let at_once = Timespec::default();
+    if retry(|| poll(&mut waiting, Some(&at_once))).is_ok_and(|ready| ready > 0) {
+        let _ = writeln!(&stderr, "{GUARDIAN_NAME}: {error}");
+    }
 }
 
 struct Guardian {

@@ -12,18 +12,21 @@ use tokio::time::{Sleep, sleep, timeout};
 
 use super::ending::judge;
 use super::keeper::{Keeper, unheard};
-use super::launch::launch;
+use super::launch::{cgroup, launch};
 use super::orders::{Change, Orders};
 use super::output::OutputReader;
 use super::{OutputMode, Shared, leftovers};
 use crate::guardian::wire::{End, Order, Report, Used};
-use crate::guardian::{Exit, KILL_LIMIT, SpawnError};
+use crate::guardian::{self, Exit, KILL_LIMIT, SpawnError};
 use crate::scheduler::lease::Output;
 use crate::scheduler::{Attempt, Ending};
 
 /// How long to read on after the job is gone if somebody who got hold of its output otherwise
 /// has it open. What the job itself wrote is in the pipe by then, and read within this.
 const DRAIN_LIMIT: Duration = Duration::from_millis(250);
+
+/// How often to look whether killed processes are gone.
+const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How long after the last instant for a KILL a keeper must have told of the end.
 const SILENCE_LIMIT: Duration = KILL_LIMIT.saturating_add(Duration::from_secs(2));
@@ -182,6 +185,7 @@ impl Execution<'_> {
         let unknown = ended(Exit::Unknown {
             cause: format!("{cause}, and the job with it"),
         });
+        self.end_cgroup().await;
         match leftovers::end_run(run_id).await {
             Ok(report) => End {
                 left_behind: report.survivors.iter().map(|(left, _)| left.pid).collect(),
@@ -192,6 +196,20 @@ impl Execution<'_> {
                 unknown
             }
         }
+    }
+
+    /// Whoever has hidden from everything else is still in there.
+    async fn end_cgroup(&self) {
+        let Some((base, name)) = cgroup(self.attempt, self.shared) else {
+            return;
+        };
+        let ended = async {
+            while !guardian::end_cgroup(&base, &name) {
+                sleep(LOOK_INTERVAL).await;
+            }
+        };
+        // What hangs in the kernel is found, and told, by the sweep that follows.
+        let _ = timeout(KILL_LIMIT, ended).await;
     }
 
     /// Reads what is left to read.

@@ -173,7 +173,12 @@ fn look_after(program: &PathBuf, guardian: &Weak<Guardian>) {
     loop {
         let started = start(program);
         let Some(strong) = guardian.upgrade() else {
-            return; // and the process ends with its socket
+            // The process ends with its socket.
+            if let Ok((mut child, process)) = started {
+                drop(process);
+                let _ = child.wait();
+            }
+            return;
         };
         match started {
             Ok((child, process)) => {

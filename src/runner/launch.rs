@@ -1,5 +1,7 @@
 //! What a keeper is told to launch for an attempt.
 
+use std::path::PathBuf;
+
 use super::Shared;
 use crate::guardian::cgroup_name;
 use crate::guardian::identity::Identity;
@@ -12,11 +14,6 @@ const SHELL: &str = "/bin/sh";
 
 pub(super) fn launch(attempt: &Attempt, shared: &Shared, deadline: Deadline) -> Launch {
     let job = &attempt.job;
-    let run_id = attempt.run_id.to_string();
-    let cgroup = shared.cgroups.as_ref().map(|base| {
-        let name = cgroup_name(rustix::process::getpid(), &run_id);
-        (base.clone(), name)
-    });
     Launch {
         work: work(&job.command.program),
         surroundings: Surroundings {
@@ -32,8 +29,15 @@ pub(super) fn launch(attempt: &Attempt, shared: &Shared, deadline: Deadline) -> 
         timeout: job.timeout,
         kill_grace: job.kill_grace,
         deadline,
-        cgroup,
+        cgroup: cgroup(attempt, shared),
     }
+}
+
+/// Where an attempt gets its cgroup, if anywhere, and its name.
+pub(super) fn cgroup(attempt: &Attempt, shared: &Shared) -> Option<(PathBuf, String)> {
+    let base = shared.cgroups.clone()?;
+    let name = cgroup_name(rustix::process::getpid(), &attempt.run_id.to_string());
+    Some((base, name))
 }
 
 fn work(program: &Program) -> Work {
