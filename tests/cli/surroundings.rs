@@ -105,3 +105,22 @@ fn a_variable_of_the_daemon_reaches_a_job_where_its_table_says_so() {
     let looking = place.run_with(&["next", "a"], &[("REDIS_PASSWORD", "s3cr3t")]);
     assert_eq!(looking.code, Some(0), "{}", looking.stderr);
 }
+
+/// Some parents leave SIGCHLD ignored, which a program inherits. The kernel then reaps children
+/// itself, and how they ended is lost (wait(2)).
+#[test]
+fn how_a_job_ended_is_known_though_sigchld_was_ignored_at_the_start() {
+    let place = Place::with_table(
+        "[jobs.a]\nschedule = \"@manual\"\ncommand = [\"sh\", \"-c\", \"exit 7\"]\n",
+    );
+    let soloist = place.command(&["run-once", "a", "--store", "memory:"]);
+    // Not a shell: some don't let go of this one.
+    let output = Command::new("perl")
+        .args(["-e", "$SIG{CHLD} = 'IGNORE'; exec @ARGV"])
+        .arg(soloist.get_program())
+        .args(soloist.get_args())
+        .current_dir(place.path("."))
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+}
