@@ -53,6 +53,10 @@ pub(crate) enum CutShort {
     LeaseExpired,
 }
 
+/// How much of a name or a reason is told, in bytes. A keeper doesn't wait for its daemon to
+/// read, so what it tells has to fit its socket's buffer (some 200 KiB) however it is escaped.
+const TEXT_LIMIT: usize = 8 * 1024;
+
 /// What kept a job from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum SpawnErrorKind {
@@ -84,11 +88,14 @@ pub(crate) struct SpawnError {
 
 impl SpawnError {
     pub(crate) fn new(kind: SpawnErrorKind, program: &str, why: impl Into<String>) -> Self {
-        Self {
-            kind,
-            program: program.to_owned(),
-            why: why.into(),
+        let (mut program, mut why) = (program.to_owned(), why.into());
+        for text in [&mut program, &mut why] {
+            if text.len() > TEXT_LIMIT {
+                text.truncate(text.floor_char_boundary(TEXT_LIMIT));
+                text.push('…');
+            }
         }
+        Self { kind, program, why }
     }
 
     /// What the refusal to start `file` for `program` means, and what would help.

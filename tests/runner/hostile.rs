@@ -240,3 +240,16 @@ async fn a_job_whose_lease_has_run_out_before_it_begins_never_runs() {
     assert!(reason_of(&ending).starts_with("not started: its lease"));
     assert!(!bench.path("ran").exists());
 }
+
+/// A keeper doesn't wait for its daemon to read, and what it tells has to fit the socket.
+#[tokio::test]
+async fn a_program_with_an_endless_name_is_refused_in_few_words() {
+    let bench = Bench::new();
+    let name = "x".repeat(600_000);
+    for _ in 0..5 {
+        let ending = start(&bench, bench.command(&[&name])).ended().await;
+        let reason = reason_of(&ending);
+        assert!(reason.starts_with("can't start `xxx"), "{reason:.200}");
+        assert!(reason.len() < 32 * 1024, "{} bytes", reason.len());
+    }
+}
