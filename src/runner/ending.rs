@@ -52,6 +52,7 @@ pub(super) fn judge(exit: &Exit, cut_short: Option<CutShort>, success_codes: &[i
                 _ => None,
             },
             reason: reason(exit, cut_short),
+            usage: None,
         },
         output: Output::default(),
     }
