@@ -33,7 +33,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::clock::{Clock, SystemClock};
 use crate::scheduler::lease::{AttemptDetail, Output};
 use crate::scheduler::time::BootTime;
-use crate::scheduler::{Attempt, EndedHow, Ending};
+use crate::scheduler::{Attempt, EndedHow, Ending, Guard};
 
 mod descriptors;
 mod ending;
@@ -123,6 +123,7 @@ impl Runner {
         on_end: impl FnOnce(Ending) + Send + 'static,
     ) -> RunningAttempt {
         let (orders, received) = watch::channel(None);
+        let (guard, _) = watch::channel(attempt.guard);
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             let run = execution::run(attempt, output, shared, received);
@@ -131,7 +132,7 @@ impl Runner {
             let ended = AssertUnwindSafe(run).catch_unwind().await;
             on_end(ended.unwrap_or_else(|_| runner_failed()));
         });
-        RunningAttempt { orders }
+        RunningAttempt { orders, guard }
     }
 }
 
@@ -149,6 +150,9 @@ fn runner_failed() -> Ending {
 pub struct RunningAttempt {
     /// By when it must be dead; none while it may run.
     orders: watch::Sender<Option<BootTime>>,
+    /// Until when its lease lets it run. Nobody listens yet: whoever is to end an attempt
+    /// outside this process subscribes.
+    guard: watch::Sender<Guard>,
 }
 
 impl RunningAttempt {
@@ -159,6 +163,12 @@ impl RunningAttempt {
         self.orders.send_modify(|standing| {
             *standing = Some(standing.map_or(kill_at, |first| first.min(kill_at)));
         });
+    }
+
+    /// Lets it run until then, as its lease was renewed. For now this is only kept: what ends
+    /// an attempt in this process is told so by [`RunningAttempt::stop`].
+    pub fn guard(&self, guard: Guard) {
+        self.guard.send_replace(guard);
     }
 
     /// Kills it at once.

@@ -17,14 +17,13 @@ mod lease;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(super) use self::lease::Stop;
+pub(super) use self::lease::{AfterRenewal, Stop};
 
 use self::lease::Lease;
-use super::effect::{EndedHow, Ending, Notice};
+use super::effect::{Ending, Guard, Notice};
 use super::job::Job;
 use super::lease::{
-    AttemptDetail, BATCH_LIMIT, Claim, FencingToken, Grant, Origin, Outcome, Output, Release,
-    ReleaseAnswer, Renewal, RenewalAnswer, RunId,
+    BATCH_LIMIT, Claim, FencingToken, Grant, Release, ReleaseAnswer, Renewal, RenewalAnswer, RunId,
 };
 use super::time::BootTime;
 use super::timers::Timers;
@@ -56,8 +55,8 @@ impl Work {
 }
 
 impl HeldLeases {
-    /// Takes in a grant that was asked for at `sent`. False: too little is left of it to start
-    /// anything under it.
+    /// Takes in a grant that was asked for at `sent`, and says until when an attempt may run
+    /// under it. None: too little is left of it to start anything.
     pub(super) fn granted(
         &mut self,
         job: Arc<Job>,
@@ -65,13 +64,13 @@ impl HeldLeases {
         grant: Grant,
         sent: BootTime,
         now: BootTime,
-    ) -> bool {
+    ) -> Option<Guard> {
         let run_id = claim.run_id;
         let lease = Lease::granted(job, claim, grant, sent);
-        let startable = now < lease.stop_at();
+        let guard = lease.guard();
         self.timers.set(run_id, lease.next_wakeup());
         self.leases.insert(run_id, lease);
-        startable
+        (now < guard.stop_at).then_some(guard)
     }
 
     /// The tokens of our leases.
@@ -81,24 +80,9 @@ impl HeldLeases {
 
     /// Gives back a lease under which nothing was started: another replica may.
     pub(super) fn never_started(&mut self, run_id: RunId, reason: &str, now: BootTime) {
-        let detail = AttemptDetail::reason(format!("never started: {reason}"));
-        let ending = Ending {
-            how: EndedHow::Stopped,
-            detail,
-            output: Output::default(),
-        };
-        self.ended(run_id, ending, now);
-        // Nothing ran, so another may run it even where it may run at most once; but nobody else
-        // runs what a person asked for here.
-        let Some(lease) = self.leases.get_mut(&run_id) else {
-            return;
-        };
-        let outcome = match lease.claim.origin {
-            Origin::Schedule => Outcome::HandedOver,
-            Origin::Manual => Outcome::Cancelled,
-        };
-        if let Some(ended) = &mut lease.ended {
-            ended.outcome = outcome;
+        if let Some(lease) = self.leases.get_mut(&run_id) {
+            lease.end_unstarted(reason, now);
+            self.timers.set(run_id, lease.next_wakeup());
         }
     }
 
@@ -179,11 +163,11 @@ impl HeldLeases {
         answer: Option<RenewalAnswer>,
         sent: BootTime,
         now: BootTime,
-    ) -> Option<Stop> {
+    ) -> Option<AfterRenewal> {
         let lease = self.leases.get_mut(&renewal.run_id)?;
-        let stop = lease.renewal_came_back(answer, sent, now);
+        let after = lease.renewal_came_back(answer, sent, now);
         self.timers.set(renewal.run_id, lease.next_wakeup());
-        stop
+        after
     }
 
     /// Takes in the answers to releases, none where the call failed.

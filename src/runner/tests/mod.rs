@@ -140,6 +140,10 @@ fn attempt(job: Job) -> Attempt {
         run_id: RunId::new(Uuid::from_u128(7)),
         number: 3,
         token: FencingToken::new(1_795_212_000_000_001),
+        guard: Guard {
+            stop_at: SystemClock.boot() + LONG,
+            kill_at: SystemClock.boot() + LONG,
+        },
     }
 }
 

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::scheduler::claims::backoff;
-use crate::scheduler::effect::{EndedHow, Ending, Notice, StopReason};
+use crate::scheduler::effect::{EndedHow, Ending, Guard, Notice, StopReason};
 use crate::scheduler::job::{Job, OnCrash};
-use crate::scheduler::lease::{Claim, Grant, Outcome, Release, Renewal, RenewalAnswer, RunId};
+use crate::scheduler::lease::{
+    AttemptDetail, Claim, Grant, Origin, Outcome, Output, Release, Renewal, RenewalAnswer, RunId,
+};
 use crate::scheduler::margins::Margins;
 use crate::scheduler::time::{BootTime, Timestamp};
 
@@ -24,6 +26,9 @@ pub(super) struct Lease {
     pub(super) grant: Grant,
     margins: Margins,
     pub(super) trust_until: BootTime,
+    /// When the guard before the present one was to end the attempt. That the present one was
+    /// there in time can't be known here.
+    earlier_stop_at: BootTime,
     last_deadline: Timestamp,
     renew_at: BootTime,
     renewing: bool,
@@ -52,12 +57,23 @@ pub(in crate::scheduler) struct Stop {
     pub(in crate::scheduler) notice: Notice,
 }
 
+/// What the answer to a renewal means for the attempt.
+#[derive(Debug)]
+pub(in crate::scheduler) enum AfterRenewal {
+    /// It may run for longer.
+    Guard(Guard),
+    /// It has to end.
+    Stop(Stop),
+}
+
 impl Lease {
     /// One that was asked for at `sent`.
     pub(super) fn granted(job: Arc<Job>, claim: Claim, grant: Grant, sent: BootTime) -> Self {
         let margins = Margins::of(claim.ttl);
+        let trust_until = margins.trust_until(sent, grant.remaining);
         Self {
-            trust_until: margins.trust_until(sent, grant.remaining),
+            trust_until,
+            earlier_stop_at: trust_until - margins.stop_grace(job.kill_grace),
             last_deadline: grant.deadline,
             renew_at: sent + margins.renewal_interval(),
             renewing: false,
@@ -77,7 +93,7 @@ impl Lease {
         answer: Option<RenewalAnswer>,
         sent: BootTime,
         now: BootTime,
-    ) -> Option<Stop> {
+    ) -> Option<AfterRenewal> {
         self.renewing = false;
         match answer {
             None => {
@@ -88,26 +104,69 @@ impl Lease {
                 deadline,
                 remaining,
             }) => {
-                let until = self.margins.trust_until(sent, remaining);
-                self.trust_until = self.trust_until.max(until);
                 self.last_deadline = deadline;
                 self.renew_at = sent + self.margins.renewal_interval();
-                None
+                let until = self.margins.trust_until(sent, remaining);
+                self.trust(until).map(AfterRenewal::Guard)
             }
             Some(RenewalAnswer::Lost) => {
                 self.renew_at = FAR_FUTURE;
-                self.lost()
+                self.lost().map(AfterRenewal::Stop)
             }
         }
     }
 
-    /// Takes in the end of its attempt, which is released from now on.
+    /// Trusts the lease until then, and says what that means for an attempt that may go on.
+    fn trust(&mut self, until: BootTime) -> Option<Guard> {
+        if until <= self.trust_until {
+            return None;
+        }
+        self.earlier_stop_at = self.stop_at();
+        self.trust_until = until;
+        let may_go_on = matches!(self.stopping, None | Some(StopReason::Draining));
+        (may_go_on && self.ended.is_none()).then(|| self.guard())
+    }
+
+    /// Until when its attempt may run as things stand.
+    pub(super) fn guard(&self) -> Guard {
+        Guard {
+            stop_at: self.stop_at(),
+            kill_at: self.trust_until,
+        }
+    }
+
+    /// Takes in the end of its attempt, which is released from now on. One that was stopped
+    /// although nobody here asked for it was ended by its guard, while this replica stood
+    /// still and could not renew the lease.
     pub(super) fn end(&mut self, mut ending: Ending, now: BootTime) {
+        let unasked = ending.how == EndedHow::Stopped && self.stopping.is_none();
+        if unasked && now >= self.earlier_stop_at {
+            self.stopping = Some(StopReason::LeaseExpiring);
+        }
         let outcome = self.outcome(ending.how);
         if let (EndedHow::Stopped, Some(reason)) = (ending.how, self.stopping) {
             let reason = || reason.as_str().to_owned();
             ending.detail.reason.get_or_insert_with(reason);
         }
+        self.release_from(ending, outcome, now);
+    }
+
+    /// Nothing was started under it: another replica may, also where the job may run at most
+    /// once; but nobody else runs what a person asked for here.
+    pub(super) fn end_unstarted(&mut self, reason: &str, now: BootTime) {
+        let outcome = match self.claim.origin {
+            Origin::Schedule => Outcome::HandedOver,
+            Origin::Manual => Outcome::Cancelled,
+        };
+        let ending = Ending {
+            how: EndedHow::Stopped,
+            detail: AttemptDetail::reason(format!("never started: {reason}")),
+            output: Output::default(),
+        };
+        self.release_from(ending, outcome, now);
+    }
+
+    fn release_from(&mut self, ending: Ending, outcome: Outcome, now: BootTime) {
         self.ended = Some(Ended {
             ending,
             outcome,
@@ -127,7 +186,7 @@ impl Lease {
     }
 
     /// When TERM has to be sent so that KILL comes in time.
-    pub(super) fn stop_at(&self) -> BootTime {
+    fn stop_at(&self) -> BootTime {
         self.trust_until - self.margins.stop_grace(self.job.kill_grace)
     }
 
