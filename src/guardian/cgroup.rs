@@ -16,7 +16,7 @@ use rustix::fs::{Access, access, getxattr};
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 
-use super::wire::Used;
+use super::wire::{PeakMemory, Used};
 
 /// What an attempt's cgroup is called: this, the daemon's pid, and the run id.
 const PREFIX: &str = "soloist-";
@@ -68,7 +68,7 @@ impl Cgroup {
         let peak = fs::read_to_string(self.dir.join("memory.peak")).unwrap_or_default();
         Used {
             cpu: field(&stat, "usage_usec").map(Duration::from_micros),
-            peak_memory: peak.trim().parse().ok(),
+            peak_memory: peak.trim().parse().ok().map(PeakMemory::OfAll),
         }
     }
 }

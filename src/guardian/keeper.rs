@@ -32,7 +32,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, wai
 use super::cgroup::Cgroup;
 use super::child::{self, Forked, Streams};
 use super::facts::{CutShort, Exit, SpawnError};
-use super::wire::{Deadline, End, Launch, Link, Order, Received, Report, Used, Work};
+use super::wire::{Deadline, End, Launch, Link, Order, PeakMemory, Received, Report, Used, Work};
 use super::{KILL_LIMIT, drain, retry, sys, tree, wake_when_parent_ends};
 use crate::clock::{BootAlarm, Clock, SystemClock};
 use crate::scheduler::time::BootTime;
@@ -353,7 +353,9 @@ impl Keeper {
         let grouped = self.cgroup.as_ref().map(Cgroup::used).unwrap_or_default();
         Used {
             cpu: grouped.cpu.or(Some(all.cpu)),
-            peak_memory: grouped.peak_memory.or(Some(all.peak_resident)),
+            peak_memory: grouped
+                .peak_memory
+                .or(Some(PeakMemory::OfLargest(all.peak_resident))),
         }
     }
 

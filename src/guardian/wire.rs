@@ -161,9 +161,16 @@ impl End {
 pub(crate) struct Used {
     /// Processor time of all its processes, user and system.
     pub(crate) cpu: Option<Duration>,
-    /// In bytes: of all its processes together where it had a cgroup with a memory controller
-    /// (`memory.peak`), else the largest resident set of any one of them (getrusage(2)).
-    pub(crate) peak_memory: Option<u64>,
+    pub(crate) peak_memory: Option<PeakMemory>,
+}
+
+/// The most memory that an attempt held, in bytes, and whose that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum PeakMemory {
+    /// Of all its processes together: it had a cgroup with a memory controller (`memory.peak`).
+    OfAll(u64),
+    /// Of the largest of them, its resident set (getrusage(2)).
+    OfLargest(u64),
 }
 
 /// A message as it goes over the wire.

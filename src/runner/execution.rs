@@ -39,7 +39,7 @@ pub(super) async fn run(
         Ok(execution) => execution.run_to_end().await,
         Err(exit) => (ended(exit), Output::default()),
     };
-    let mut ending = judge(&end.exit, end.cut_short, &attempt.job.command.success_codes);
+    let mut ending = judge(&end, &attempt.job.command.success_codes);
     ending.output = output;
     if !end.left_behind.is_empty() {
         tracing::error!(

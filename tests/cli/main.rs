@@ -3,5 +3,6 @@
 mod bad_input;
 mod commands;
 mod faults;
+mod history;
 mod soloist;
 mod surroundings;
