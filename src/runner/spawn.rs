@@ -68,6 +68,10 @@ fn prepare(
     attempt: &Attempt,
 ) -> Result<Command, SpawnError> {
     let name = program_name(&spec.program);
+    if let Program::Http(_) = &spec.program {
+        let why = "this runner starts programs alone: run curl as a `command`";
+        return Err(SpawnError::new(SpawnErrorKind::Other, name, why));
+    }
     // A relative one is the daemon's; left as it is, the program's path would be taken from
     // it twice.
     let working_dir = match &spec.working_dir {
@@ -89,6 +93,7 @@ fn prepare(
     match &spec.program {
         Program::Shell(script) => command.args(["-c", script]),
         Program::Command(argv) => command.arg0(name).args(argv.iter().skip(1)),
+        Program::Http(_) => &mut command,
     };
     command.env_clear().envs(variables);
     command.process_group(0).stdin(Stdio::null());
@@ -103,6 +108,7 @@ pub(super) fn program_name(program: &Program) -> &str {
     match program {
         Program::Shell(_) => SHELL,
         Program::Command(argv) => argv.first().map_or("", String::as_str),
+        Program::Http(_) => "http",
     }
 }
 
