@@ -10,6 +10,7 @@ pub mod clock;
 #[cfg(feature = "daemon")]
 pub mod config;
 pub mod driver;
+pub mod guardian;
 pub mod runner;
 pub mod scheduler;
 pub mod store;

@@ -7,7 +7,7 @@ use crate::paths::named;
 use crate::source::Source;
 
 /// What each module may name of the others; `a::b` allows that part alone.
-const MAY_KNOW: [(&str, &[&str]); 8] = [
+const MAY_KNOW: [(&str, &[&str]); 9] = [
     (
         "cli",
         &[
@@ -22,7 +22,9 @@ const MAY_KNOW: [(&str, &[&str]); 8] = [
     ),
     ("driver", &["store", "runner", "clock", "scheduler"]),
     ("store", &["scheduler", "store_url", "clock"]),
-    ("runner", &["scheduler", "clock"]),
+    ("runner", &["scheduler", "clock", "guardian"]),
+    // A process of its own: it shares nothing with the daemon but what is sent to it.
+    ("guardian", &[]),
     // A table is validated against the present: what lies in the past for ever is an error.
     ("config", &["scheduler", "store_url", "clock"]),
     ("clock", &["scheduler::time"]),
