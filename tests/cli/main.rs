@@ -3,4 +3,5 @@
 mod bad_input;
 mod commands;
 mod faults;
+mod http_faults;
 mod soloist;
