@@ -40,6 +40,11 @@ mod ending;
 mod environment;
 mod execution;
 mod group;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "until the process that makes requests is there")
+)]
+mod http_call;
 mod leader;
 mod lines;
 mod output;

@@ -105,7 +105,7 @@ async fn within_limit<T>(future: impl Future<Output = T>) -> T {
     in_time.expect("it comes about within the limit")
 }
 
-fn job(program: Program, working_dir: &Path) -> Job {
+pub(super) fn job(program: Program, working_dir: &Path) -> Job {
     let zone = jiff::tz::TimeZone::UTC;
     Job {
         name: JobName::new("close-expired-orders").expect("a name"),
@@ -133,7 +133,7 @@ fn job(program: Program, working_dir: &Path) -> Job {
     }
 }
 
-fn attempt(job: Job) -> Attempt {
+pub(super) fn attempt(job: Job) -> Attempt {
     Attempt {
         job: Arc::new(job),
         scheduled_at: Timestamp::from_second(1_795_212_000),
