@@ -6,6 +6,7 @@ use std::sync::mpsc;
 
 use super::*;
 
+mod failures;
 mod process;
 mod server;
 mod tls;
@@ -47,6 +48,56 @@ fn an_answer_is_its_status_line_and_its_body() {
     assert_eq!((&*answer, ended), ("HTTP/1.1 200 OK\nhello", Ok(())));
     let asked = server.served();
     assert!(asked.starts_with("GET / HTTP/1.1\r\n"), "{asked}");
+}
+
+#[test]
+fn answers_of_every_shape_are_taken() {
+    for (method, sent, written) in [
+        (
+            "HEAD",
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n",
+            "HTTP/1.1 200 OK\n",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 204 No Content\r\n\r\n",
+            "HTTP/1.1 204 No Content\n",
+        ),
+        (
+            "GET",
+            "HTTP/1.0 200 OK\r\n\r\nto the end",
+            "HTTP/1.0 200 OK\nto the end",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 200 OK\n",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 299 Odd\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 299\n",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\nabc",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na",
+            "HTTP/1.1 200 OK\na",
+        ),
+        (
+            "POST",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na",
+            "HTTP/1.1 200 OK\na",
+        ),
+    ] {
+        let server = answering(sent);
+        let (answer, ended) = performed(&call(method, server.url("/")));
+        assert_eq!((&*answer, ended), (written, Ok(())), "{sent}");
+    }
 }
 
 #[test]
@@ -317,91 +368,6 @@ impl Write for Counting {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-#[test]
-fn an_answer_that_breaks_off_is_a_failure_with_what_came() {
-    for (answer, came) in [
-        (
-            "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhello",
-            "hello",
-        ),
-        (
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n5\r\nwo",
-            "hellowo",
-        ),
-    ] {
-        let server = answering(answer);
-        let call = call("GET", format!("{}?{SECRET}", server.url("/")));
-        let (answer, ended) = performed(&call);
-        assert_eq!(answer, format!("HTTP/1.1 200 OK\n{came}"));
-        let why = ended.expect_err("not all of it came");
-        let beginning = format!(
-            "GET http://{} answered 200, and its answer broke off after {} bytes: the server closed the connection",
-            server.address,
-            came.len()
-        );
-        assert!(why.starts_with(&beginning), "{why}");
-    }
-}
-
-#[test]
-fn a_connection_closed_without_an_answer_is_told() {
-    let server = Server::start(|mut stream| {
-        asked(&mut stream);
-    });
-    let why = refusal(&call("GET", server.url(&format!("/{SECRET}"))));
-    assert!(
-        why.contains("the server closed the connection without an answer"),
-        "{why}"
-    );
-}
-
-#[test]
-fn what_speaks_no_http_is_told() {
-    let server = answering("SSH-2.0-OpenSSH_9.7\r\n\r\n\r\n");
-    let why = refusal(&call("GET", server.url(&format!("/{SECRET}"))));
-    assert!(why.contains("does not speak HTTP"), "{why}");
-    assert!(why.contains("check scheme and port"), "{why}");
-}
-
-#[test]
-fn a_refused_connection_names_the_place_and_a_cure() {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    let address = listener.local_addr().expect("an address");
-    drop(listener);
-    let why = refusal(&call(
-        "GET",
-        format!("http://u:{SECRET}@{address}/{SECRET}?{SECRET}"),
-    ));
-    let beginning = format!("GET http://{address} failed: nothing listens there (");
-    assert!(why.starts_with(&beginning), "{why}");
-    assert!(why.contains("check that the service is up"), "{why}");
-}
-
-#[test]
-fn a_host_without_an_address_is_named_with_a_cure() {
-    let url = format!("https://u:{SECRET}@no-such-host.invalid:8443/{SECRET}?{SECRET}");
-    let why = refusal(&call("PUT", url));
-    let beginning = "PUT https://no-such-host.invalid:8443 failed: no address was found for `no-such-host.invalid` (";
-    assert!(why.starts_with(beginning), "{why}");
-    assert!(why.contains("getent hosts no-such-host.invalid"), "{why}");
-}
-
-#[test]
-fn a_request_that_nobody_takes_down_is_a_failure() {
-    struct Closed;
-    impl Write for Closed {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(io::ErrorKind::BrokenPipe.into())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let server = answering(OK);
-    let why = perform(&call("GET", server.url("/")), &mut Closed).expect_err("a failure");
-    assert!(why.contains("nobody took down what"), "{why}");
 }
 
 #[test]
