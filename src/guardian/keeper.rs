@@ -31,7 +31,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, wai
 
 use super::cgroup::Cgroup;
 use super::child::{self, Forked, Streams};
-use super::facts::{CutShort, Exit, SpawnError};
+use super::facts::{CutShort, Exit, SpawnError, Word};
 use super::wire::{Deadline, End, Launch, Link, Order, PeakMemory, Received, Report, Used, Work};
 use super::{KILL_LIMIT, drain, retry, sys, tree, wake_when_parent_ends};
 use crate::clock::{BootAlarm, Clock, SystemClock};
@@ -86,8 +86,8 @@ fn start(launch: &Launch, streams: Streams) -> io::Result<Started> {
 }
 
 fn never_ran(launch: &Launch, error: &io::Error) -> End {
-    let Work::Execute { program, .. } = &launch.work;
-    End::not_started(SpawnError::explain(error, program, program))
+    let name = launch.work.name();
+    End::not_started(SpawnError::explain(error, name, name))
 }
 
 /// How far an attempt has come on its way out.
@@ -145,6 +145,9 @@ impl Keeper {
     }
 
     fn run(mut self) -> io::Result<()> {
+        if matches!(self.launch.work, Work::Call(_)) {
+            self.tell(&Report::Started); // it will not be executed
+        }
         // An end that has come counts before anything that was due meanwhile, so that a job
         // which made it in time is not taken for one that was stopped.
         while self.somebody_is_left() {
@@ -294,7 +297,8 @@ impl Keeper {
         match word.read(&mut chunk) {
             Ok(0) | Err(_) => {
                 self.word = None;
-                if self.said.is_empty() {
+                let executed = matches!(self.launch.work, Work::Execute { .. });
+                if executed && self.said.is_empty() {
                     self.tell(&Report::Started);
                 }
             }
@@ -326,16 +330,9 @@ impl Keeper {
         while self.exit.is_some() && self.word.is_some() {
             self.hear_the_job(); // what it said on its way out
         }
-        let not_started = serde_json::from_slice(&self.said).map(Exit::NotStarted);
         let left_behind = tree::children();
-        let survived = || Exit::Unknown {
-            cause: format!("it survived KILL for {KILL_LIMIT:?}"),
-        };
         let end = End {
-            exit: match not_started {
-                Ok(not_started) => not_started,
-                Err(_) => self.exit.take().unwrap_or_else(survived),
-            },
+            exit: self.exit(),
             cut_short: self.cut_short,
             used: self.used(),
             left_behind: left_behind
@@ -346,6 +343,21 @@ impl Keeper {
         self.cgroup = None; // removed before anybody hears of the end
         self.tell(&Report::Ended(end));
         Ok(())
+    }
+
+    fn exit(&mut self) -> Exit {
+        let is_call = matches!(self.launch.work, Work::Call(_));
+        match (serde_json::from_slice(&self.said), self.exit.take()) {
+            (Ok(Word::NotStarted(error)), _) => Exit::NotStarted(error),
+            (Ok(Word::Failed(failure)), _) => Exit::Answered {
+                failure: Some(failure),
+            },
+            (Err(_), Some(Exit::Exited { code: 0 })) if is_call => Exit::Answered { failure: None },
+            (Err(_), Some(exit)) => exit,
+            (Err(_), None) => Exit::Unknown {
+                cause: format!("it survived KILL for {KILL_LIMIT:?}"),
+            },
+        }
     }
 
     fn used(&self) -> Used {

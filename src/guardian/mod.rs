@@ -27,6 +27,7 @@
 mod cgroup;
 mod child;
 mod facts;
+pub(crate) mod http;
 pub(crate) mod identity;
 mod keeper;
 mod program;

@@ -26,6 +26,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{CutShort, Exit, SpawnError};
+use super::http::HttpCall;
 use super::identity::Identity;
 use crate::scheduler::time::BootTime;
 
@@ -55,6 +56,18 @@ pub(crate) enum Work {
         program: String,
         arguments: Vec<String>,
     },
+    /// A request, made by a process of its own, which ends with it.
+    Call(HttpCall),
+}
+
+impl Work {
+    /// What it is called where it can't be started.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Work::Execute { program, .. } => program,
+            Work::Call(_) => "http",
+        }
+    }
 }
 
 /// In what surroundings a job runs.

@@ -36,6 +36,7 @@ fn judge_exit(exit: &Exit, cut_short: Option<CutShort>, success_codes: &[i32]) -
         }
         (_, Some(CutShort::TimedOut { .. })) => EndedHow::TimedOut,
         (Exit::Exited { code }, None) if success_codes.contains(code) => EndedHow::Succeeded,
+        (Exit::Answered { failure: None }, None) => EndedHow::Succeeded,
         (_, None) => EndedHow::Failed,
     };
     Ending {
@@ -71,6 +72,7 @@ fn reason(exit: &Exit, cut_short: Option<CutShort>) -> Option<String> {
                 .to_owned(),
         ),
         (Exit::Unknown { .. }, _) | (Exit::Signaled { .. }, None) => Some(exit.to_string()),
+        (Exit::Answered { failure }, None) => failure.clone(),
         (Exit::Exited { .. }, None) | (_, Some(CutShort::Stopped)) => None,
     }
 }

@@ -1,6 +1,7 @@
 //! What a keeper is told to launch for an attempt.
 
 use super::Shared;
+use super::http_call::http_call;
 use crate::guardian::cgroup_name;
 use crate::guardian::identity::Identity;
 use crate::guardian::wire::{Deadline, Launch, Surroundings, Work};
@@ -18,7 +19,7 @@ pub(super) fn launch(attempt: &Attempt, shared: &Shared, deadline: Deadline) -> 
         (base.clone(), name)
     });
     Launch {
-        work: work(&job.command.program),
+        work: work(attempt, shared.environment.replica()),
         surroundings: Surroundings {
             environment: shared.environment.of(attempt).into_iter().collect(),
             working_dir: job.command.working_dir.clone(),
@@ -36,8 +37,9 @@ pub(super) fn launch(attempt: &Attempt, shared: &Shared, deadline: Deadline) -> 
     }
 }
 
-fn work(program: &Program) -> Work {
-    match program {
+fn work(attempt: &Attempt, replica: &str) -> Work {
+    match &attempt.job.command.program {
+        Program::Http(request) => Work::Call(http_call(attempt, replica, request)),
         Program::Shell(script) => Work::Execute {
             program: SHELL.to_owned(),
             arguments: vec!["-c".to_owned(), script.clone()],

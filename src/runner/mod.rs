@@ -33,6 +33,7 @@ mod ending;
 mod environment;
 mod execution;
 mod guard;
+mod http_call;
 mod keeper;
 mod launch;
 #[cfg_attr(

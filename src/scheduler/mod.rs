@@ -22,11 +22,13 @@ mod held;
 pub mod job;
 pub mod lease;
 pub mod margins;
+pub mod request;
 pub mod schedule;
 mod store_clock;
 mod table;
 pub mod time;
 mod timers;
+pub mod variable;
 mod watch;
 
 use std::collections::{HashSet, VecDeque};

@@ -5,6 +5,7 @@
 mod commands;
 mod crash;
 mod fleet;
+mod http;
 mod shop;
 mod steady;
 mod trouble;
