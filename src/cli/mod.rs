@@ -10,6 +10,7 @@ use clap::Parser as _;
 mod args;
 mod check;
 mod history;
+mod leftovers;
 mod logging;
 mod logs;
 mod next;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::args::{Global, RunArgs};
 use super::settings::{Settings, checked_name};
-use super::{Exit, complain, settings, store};
+use super::{Exit, complain, leftovers, settings, store};
 use crate::clock::SystemClock;
 use crate::config::{Config, SchedulerConfig, Strictness};
 use crate::driver::{Driver, Finished, Request};
@@ -61,8 +61,13 @@ async fn daemon(config: Config, args: &RunArgs) -> Result<Exit, Exit> {
     let replica = replica(&config.scheduler, args.replica.as_deref())?;
     info!(replica = %replica, id = %replica.id, store = %store.place(),
         namespace = %config.scheduler.namespace, version = env!("CARGO_PKG_VERSION"), "starting");
+    let prepare = async {
+        // Before the store is waited for: they run on as long as it takes.
+        leftovers::end(&replica.name).await;
+        wait_until_ready(&*store, args.require_store).await
+    };
     tokio::select! {
-        ready = wait_until_ready(&*store, args.require_store) => ready?,
+        ready = prepare => ready?,
         _ = requests.recv() => {
             info!("stopped before the store was there");
             return Ok(Exit::Done);

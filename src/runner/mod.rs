@@ -41,6 +41,11 @@ mod environment;
 mod execution;
 mod group;
 mod leader;
+#[cfg_attr(
+    not(feature = "daemon"),
+    expect(dead_code, reason = "the sweep at the start is the command line's")
+)]
+pub(crate) mod leftovers;
 mod lines;
 mod output;
 mod program;
