@@ -5,6 +5,8 @@
 mod commands;
 mod crash;
 mod fleet;
+mod leftovers;
+mod pid_one;
 mod shop;
 mod steady;
 mod trouble;
