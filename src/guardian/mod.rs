@@ -56,6 +56,8 @@ pub(crate) use cgroup::{name_of as cgroup_name, prepare as prepare_cgroups};
 pub(crate) use child::Streams;
 pub(crate) use facts::{CutShort, Exit, SpawnError, SpawnErrorKind};
 
+#[cfg(feature = "daemon")]
+pub(crate) use tree::children;
 use wire::{End, Report};
 
 /// What a guardian is called, in `ps` too. Not `soloist`: who kills everything of that name

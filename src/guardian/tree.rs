@@ -16,7 +16,7 @@ use rustix::process::{
 };
 
 /// The children of this process, zombies among them.
-pub(super) fn children() -> Vec<Pid> {
+pub(crate) fn children() -> Vec<Pid> {
     children_of(getpid())
 }
 

@@ -112,6 +112,19 @@ impl Fleet {
         Replica::start(command, name)
     }
 
+    /// Starts a replica by way of another program, `unshare` and the like.
+    pub(crate) fn start_by(&self, wrapper: &[&str], name: &str) -> Replica {
+        let run = self.command(&["run", "--replica", name]);
+        let mut command = Command::new(wrapper[0]);
+        command
+            .args(&wrapper[1..])
+            .arg(run.get_program())
+            .args(run.get_args())
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null());
+        Replica::start(command, name)
+    }
+
     /// Starts `run-once`.
     pub(crate) fn run_once(&self, job: &str) -> Replica {
         Replica::start(self.command(&["run-once", job]), "run-once")

@@ -6,6 +6,8 @@ mod commands;
 mod crash;
 mod fleet;
 mod http;
+mod leftovers;
+mod pid_one;
 mod shop;
 mod steady;
 mod trouble;
