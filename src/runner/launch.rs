@@ -13,11 +13,10 @@ const SHELL: &str = "/bin/sh";
 
 pub(super) fn launch(attempt: &Attempt, shared: &Shared, deadline: Deadline) -> Launch {
     let job = &attempt.job;
-    let run_id = attempt.run_id.to_string();
-    let cgroup = shared.cgroups.as_ref().map(|base| {
-        let name = cgroup_name(rustix::process::getpid(), &run_id);
-        (base.clone(), name)
-    });
+    let cgroup = shared
+        .cgroups
+        .as_ref()
+        .map(|base| (base.clone(), cgroup_name(&attempt.run_id.to_string())));
     Launch {
         work: work(attempt, shared.environment.replica()),
         surroundings: Surroundings {
