@@ -20,6 +20,9 @@ use crate::process::Process;
 /// How long anything may take that ought to take no time.
 pub const SOON: Duration = Duration::from_secs(20);
 
+/// How much of a log a message shows.
+const SHOWN_LINES: usize = 100;
+
 /// A table, a store, and a place for what jobs and replicas write.
 #[derive(Debug)]
 pub struct Fleet {
@@ -304,6 +307,22 @@ impl Replica {
             })
     }
 
+    /// What it logged last, for a message: without what jobs printed, which may be a flood.
+    #[must_use]
+    pub fn tail(&self) -> String {
+        let lines = self.log.lock();
+        let own = lines.iter().filter(|line| !line.contains(" stream=\""));
+        let own: Vec<&str> = own.map(String::as_str).collect();
+        own[own.len().saturating_sub(SHOWN_LINES)..].join("\n")
+    }
+
+    /// How many lines of what it logged have this in them.
+    #[must_use]
+    pub fn lines_with(&self, part: &str) -> usize {
+        let lines = self.log.lock();
+        lines.iter().filter(|line| line.contains(part)).count()
+    }
+
     /// Waits for a line that has all of these in it.
     ///
     /// # Panics
@@ -413,7 +432,7 @@ impl Drop for Replica {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            eprintln!("--- {} logged:\n{}", self.name, self.log());
+            eprintln!("--- {} logged:\n{}", self.name, self.tail());
         }
     }
 }

@@ -8,6 +8,7 @@ mod c;
 pub mod clock_shim;
 pub mod family;
 pub mod fleet;
+pub mod machine;
 pub mod postgres;
 pub mod probe;
 pub mod process;

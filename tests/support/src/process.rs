@@ -280,14 +280,11 @@ impl Ended {
         found.next()?.1
     }
 
-    /// When the last of these died; none if one lived on.
+    /// When the last of these died; none if one lived on, or there are none.
     #[must_use]
     pub fn last(&self, processes: impl IntoIterator<Item = Process>) -> Option<i128> {
-        let mut last = i128::MIN;
-        for process in processes {
-            last = last.max(self.of(process)?);
-        }
-        Some(last)
+        let died: Option<Vec<i128>> = processes.into_iter().map(|one| self.of(one)).collect();
+        died?.into_iter().max()
     }
 }
 
