@@ -68,18 +68,19 @@ impl Round {
         let second = self.taken_over();
         mend(&self.a);
         sleep(OBSERVED);
-        let over = deaths.is_over();
-        if !over {
-            // Whoever lives on now will do so for ever: the watch need not go on.
-            for process in processes_of(&self.first) {
-                process.signal(Signal::KILL);
-            }
+        // Whoever lives now does so for ever: that is known, and the watch need not go on.
+        let mut overdue = processes_of(&self.first);
+        overdue.retain(|process| process.is_alive());
+        for process in &overdue {
+            process.signal(Signal::KILL);
         }
         let ended = deaths.join();
         for (first, second) in self.first.iter().zip(&second) {
             same_occurrence_next_attempt(first, second);
             let started = second.members.iter().map(|member| member.started_ns).min();
-            let died = over.then(|| ended.last(first.processes())).flatten();
+            let processes = first.processes();
+            let over = !processes.iter().any(|process| overdue.contains(process));
+            let died = over.then(|| ended.last(processes)).flatten();
             found.died.add(died.map(|died| died - cut_ns));
             found
                 .margin

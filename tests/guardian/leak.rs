@@ -121,7 +121,12 @@ fn ten_thousand_attempts_leave_nothing_behind() {
         began.elapsed(),
         (succeeded(&replica) - WARM_UP) as f64 / warm.elapsed().as_secs_f64()
     );
-    assert_eq!(replica.lines_with("attempt failed"), 0, "{}", replica.tail());
+    assert_eq!(
+        replica.lines_with("attempt failed"),
+        0,
+        "{}",
+        replica.tail()
+    );
     assert_eq!(
         guardian_of(&replica),
         processes[1],

@@ -158,12 +158,15 @@ pub(crate) fn history(fleet: &Fleet, job: &str) -> Vec<Value> {
     answer.as_array().expect("a list").clone()
 }
 
-/// Waits for an attempt like that in the ledger.
+/// Waits for an attempt like that in the ledger; what was skipped is none.
 pub(crate) fn wait_for_outcome(fleet: &Fleet, job: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + SOON;
     loop {
         let attempts = history(fleet, job);
-        if let Some(found) = attempts.iter().find(|attempt| wanted(attempt)) {
+        if let Some(found) = attempts
+            .iter()
+            .find(|attempt| attempt["outcome"] != "skipped" && wanted(attempt))
+        {
             return found.clone();
         }
         assert!(Instant::now() < end, "not in the ledger: {attempts:#?}");

@@ -11,7 +11,7 @@ use crate::scene::{fleet, shell_job, wait_for_outcome};
 
 /// Signals ignored and blocked, a descriptor open, and fewer of them than there could be.
 const ODD: &str = "trap '' HUP INT PIPE; exec 9</dev/null; ulimit -Sn 512; umask 027; \
-                   exec env --block-signal=USR1,TERM \"$@\"";
+                   exec env --block-signal=USR1 \"$@\"";
 
 fn start_oddly(fleet: &Fleet) -> Replica {
     let run = fleet.command(&["run", "--replica", "a"]);

@@ -217,12 +217,6 @@ impl Deaths {
     pub fn join(self) -> Ended {
         self.0.join().expect("a watch that doesn't panic")
     }
-
-    /// Whether all are dead, or the time is over.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.0.is_finished()
-    }
 }
 
 fn watch(watched: Vec<(Process, Option<OwnedFd>)>, end: Instant) -> Ended {
