@@ -8,12 +8,12 @@ use test_support::family::{Kind, Member};
 use test_support::fleet::{Fleet, SOON, now_ns};
 use test_support::machine::together;
 use test_support::process::{Deaths, Ended, Signal};
-use test_support::redis::RedisServer;
+use test_support::redis::{RedisServer, fresh_namespace};
 
 use crate::figures::{millis, nanos};
 use crate::scene::{
-    Family, family_job, field_ns, fleet, fleet_on, processes_of, shell_job, wait_for_families,
-    wait_for_outcome,
+    Family, family_job, field_ns, fleet, fleet_on, processes_of, shell_job, table,
+    wait_for_families, wait_for_outcome,
 };
 
 const KINDS: [Kind; 2] = [Kind::Stubborn, Kind::Listening];
@@ -175,6 +175,37 @@ fn a_lease_that_is_lost_ends_the_whole_tree() {
             end["outcome"] == "handed_over" || end["outcome"] == "lost",
             "{end:#}"
         );
+    }
+    replica.signal(Signal::TERM);
+    replica.signal(Signal::INT);
+    replica.wait(SOON);
+}
+
+/// The store answers, and knows nothing of the lease any more.
+#[test]
+fn a_lease_that_the_store_denies_ends_the_whole_tree() {
+    let _machine = together();
+    let keys = "lease_ttl = \"3s\"\nkill_grace = \"500ms\"";
+    let jobs = KINDS.map(|kind| family_job(kind, keys));
+    let fleet = fleet("", &[]);
+    let namespace = fresh_namespace();
+    fleet.set_table(&table(&namespace, "", &jobs));
+    let mut replica = fleet.start("a");
+    let families = wait_for_families(&fleet, &KINDS, |_| true);
+    let members = processes_of(&families);
+    let deaths = Deaths::watch(&members, SOON);
+    let lost_ns = now_ns();
+    let records = format!("soloist:{{{namespace}}}:jobs");
+    let names = KINDS.map(Kind::name);
+    let removed = RedisServer::shared().command(&["HDEL", &records, names[0], names[1]]);
+    assert_eq!(removed, "2", "the records are where they were");
+    let ended = deaths.join();
+    let last = ended.last(members).expect("all are dead") - lost_ns;
+    eprintln!("lease denied, TTL 3 s: last death after {}", millis(last));
+    assert!(last < 3_000_000_000, "the lease was over: {last}");
+    for family in &families {
+        let grace = Duration::from_millis(500);
+        told_then_killed("lease denied", &fleet, family, &ended, grace);
     }
     replica.signal(Signal::TERM);
     replica.signal(Signal::INT);

@@ -11,8 +11,8 @@ use test_support::process::{Deaths, Process, Signal};
 
 use crate::figures::Figures;
 use crate::scene::{
-    Family, family_job, fleet, guardian_of, guardian_other_than, instant_ns, keepers_of, probe_job,
-    wait_for_families, wait_for_outcome,
+    Family, family_job, field_ns, fleet, guardian_of, guardian_other_than, history, instant_ns,
+    keepers_of, probe_job, processes_of, shell_job, wait_for_families, wait_for_outcome,
 };
 
 /// How long a try is repeated for its figures.
@@ -26,6 +26,10 @@ const DEATH_LIMIT: Duration = Duration::from_secs(1);
 
 /// From a guardian's death to its successor's first sight.
 const REPLACEMENT_LIMIT: Duration = Duration::from_secs(3);
+
+/// Jobs that start all at once, and how many guardians die meanwhile.
+const STORM_JOBS: usize = 20;
+const STORM_STRIKES: i128 = 6;
 
 /// The first run of a job that fell due after an instant.
 fn due_after(runs: &[Run], job: &str, after_ns: i128) -> Option<Run> {
@@ -80,6 +84,45 @@ fn a_killed_guardian_is_replaced_and_touches_no_running_job() {
     started.assert_within("the next job", START_LIMIT);
 }
 
+/// Guardians die while attempts are being handed to them: none of these hangs for ever.
+#[test]
+fn guardians_that_die_in_the_middle_of_starts_leave_no_attempt_hanging() {
+    let _machine = alone();
+    let jobs: Vec<String> = (0..STORM_JOBS)
+        .map(|number| shell_job(&format!("job-{number}"), "sleep 0.2", ""))
+        .collect();
+    let fleet = fleet("", &jobs);
+    let mut replica = fleet.start("a");
+    wait_for_outcome(&fleet, "job-0", |_| true);
+    let mut guardian = guardian_of(&replica);
+    for strike in 0..STORM_STRIKES {
+        // Just after the beginning of a second, when all jobs start.
+        let into_second = strike * 3_000_000;
+        let now = now_ns();
+        let next = (now / 1_000_000_000 + 1) * 1_000_000_000 + into_second;
+        std::thread::sleep(Duration::from_nanos(u64::try_from(next - now).unwrap_or(0)));
+        guardian.signal(Signal::KILL);
+        guardian = guardian_other_than(&replica, Some(guardian));
+    }
+    let after_ns = now_ns();
+    let mut failed = 0;
+    for number in 0..STORM_JOBS {
+        let job = format!("job-{number}");
+        wait_for_outcome(&fleet, &job, |attempt| {
+            attempt["outcome"] == "succeeded" && field_ns(attempt, "scheduled_at") > after_ns
+        });
+        let attempts = history(&fleet, &job);
+        let of_no_use = attempts
+            .iter()
+            .filter(|attempt| attempt["outcome"] == "failed");
+        failed += of_no_use.count();
+    }
+    eprintln!(
+        "{STORM_STRIKES} guardians killed as {STORM_JOBS} jobs started: all run again, {failed} attempts failed"
+    );
+    replica.drain();
+}
+
 #[test]
 fn a_job_of_a_killed_guardian_still_dies_with_the_daemon() {
     let _machine = alone();
@@ -105,7 +148,7 @@ fn a_job_of_a_killed_guardian_still_dies_with_the_daemon() {
 
 /// From a strike to the last death in these families.
 fn struck(families: &[Family], strike: impl FnOnce()) -> Option<i128> {
-    let members = crate::scene::processes_of(families);
+    let members = processes_of(families);
     let deaths = Deaths::watch(&members, DEATH_LIMIT * 3);
     let struck_ns = now_ns();
     strike();
