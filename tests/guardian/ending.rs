@@ -181,11 +181,12 @@ fn a_lease_that_is_lost_ends_the_whole_tree() {
     replica.wait(SOON);
 }
 
-/// The store answers, and knows nothing of the lease any more.
+/// The store answers, and knows nothing of the lease any more. Somebody else may have it by now:
+/// the grace is cut to nothing.
 #[test]
-fn a_lease_that_the_store_denies_ends_the_whole_tree() {
+fn a_lease_that_the_store_denies_ends_the_whole_tree_at_the_next_renewal() {
     let _machine = together();
-    let keys = "lease_ttl = \"3s\"\nkill_grace = \"500ms\"";
+    let keys = "lease_ttl = \"3s\"\nkill_grace = \"5s\"";
     let jobs = KINDS.map(|kind| family_job(kind, keys));
     let fleet = fleet("", &[]);
     let namespace = fresh_namespace();
@@ -202,11 +203,11 @@ fn a_lease_that_the_store_denies_ends_the_whole_tree() {
     let ended = deaths.join();
     let last = ended.last(members).expect("all are dead") - lost_ns;
     eprintln!("lease denied, TTL 3 s: last death after {}", millis(last));
-    assert!(last < 3_000_000_000, "the lease was over: {last}");
-    for family in &families {
-        let grace = Duration::from_millis(500);
-        told_then_killed("lease denied", &fleet, family, &ended, grace);
-    }
+    // Renewals are a sixth of it apart.
+    assert!(
+        last < nanos(Duration::from_millis(500) + GRACE_SLACK),
+        "{last}"
+    );
     replica.signal(Signal::TERM);
     replica.signal(Signal::INT);
     replica.wait(SOON);

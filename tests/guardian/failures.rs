@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use rustix::process::{Pid, Resource, Rlimit, geteuid, prlimit};
+use rustix::process::{Resource, geteuid, getrlimit};
 use serde_json::Value;
 use test_support::fleet::{Fleet, Replica, SOON, now_ns};
 use test_support::machine::{alone, together};
@@ -91,22 +91,33 @@ fn succeeds_after(fleet: &Fleet, job: &str, after_ns: i128) {
     });
 }
 
-fn limit_processes(process: Process, limit: Option<u64>) {
-    let limit = Rlimit {
-        current: limit,
-        maximum: None,
-    };
-    prlimit(Pid::from_raw(process.pid), Resource::Nproc, limit).expect("own process");
+/// As its own user, which needs no privilege to change what it may do at most for now.
+fn limit_processes(process: Process, limit: u64) {
+    let mut command = Command::new("prlimit");
+    let (pid, limit) = (process.pid.to_string(), format!("--nproc={limit}:"));
+    let status = as_user(command.args(["--pid", &pid, &limit])).status();
+    assert!(status.expect("prlimit stands beside unshare").success());
 }
 
-/// A daemon of a user of its own where this one may do as it likes: root has no such limits.
+/// As many as its user may have. The tests were started with the same limits.
+fn unlimit_processes(process: Process) {
+    let most = getrlimit(Resource::Nproc).maximum;
+    limit_processes(process, most.unwrap_or(1_000_000));
+}
+
+/// The user of their own where this one may do as it likes: root has no such limits.
+fn as_user(command: &mut Command) -> &mut Command {
+    match geteuid().is_root() {
+        true => command.uid(USER).gid(USER),
+        false => command,
+    }
+}
+
 fn start_as_user(fleet: &Fleet) -> Replica {
     let open = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(fleet.dir(), open).expect("own directory");
-    fleet.start_with("a", |command: &mut Command| {
-        if geteuid().is_root() {
-            command.uid(USER).gid(USER);
-        }
+    fleet.start_with("a", |command| {
+        as_user(command);
     })
 }
 
@@ -121,13 +132,13 @@ fn a_host_that_is_full_of_processes_fails_attempts_and_no_daemon() {
     let began_ns = now_ns();
     succeeds_after(&fleet, "tick", began_ns - 1_000_000_000);
     let guardian = guardian_of(&replica);
-    limit_processes(guardian, Some(1));
+    limit_processes(guardian, 1);
     let end = wait_for_outcome(&fleet, "tick", |attempt| attempt["outcome"] == "failed");
     eprintln!("no more processes for the guardian: {}", reason(&end));
     let told = reason(&end).to_lowercase();
     let causes = ["temporarily unavailable", "processes", "nproc", "eagain"];
     assert!(causes.iter().any(|cause| told.contains(cause)), "{end:#}");
-    limit_processes(guardian_of(&replica), None);
+    unlimit_processes(guardian_of(&replica));
     succeeds_after(&fleet, "tick", now_ns());
     let runs = fleet.runs();
     assert_eq!(runs.len(), 1, "the job that ran went on: {runs:?}");
@@ -154,7 +165,7 @@ fn a_keeper_that_can_start_no_job_fails_the_attempt() {
     let guardian = guardian_of(&replica);
     // One more than there are: the keeper's own. The daemon's threads come and go meanwhile.
     let end = loop {
-        limit_processes(guardian, Some(tasks_under(replica.process()) + 1));
+        limit_processes(guardian, tasks_under(replica.process()) + 1);
         let from_ns = now_ns();
         let end = wait_for_outcome(&fleet, "tick", |attempt| {
             field_ns(attempt, "scheduled_at") > from_ns
@@ -162,11 +173,11 @@ fn a_keeper_that_can_start_no_job_fails_the_attempt() {
         if end["outcome"] == "failed" {
             break end;
         }
-        limit_processes(guardian, None);
+        unlimit_processes(guardian);
     };
     eprintln!("no process for the job: {}", reason(&end));
     assert!(!reason(&end).is_empty(), "{end:#}");
-    limit_processes(guardian_of(&replica), None);
+    unlimit_processes(guardian_of(&replica));
     succeeds_after(&fleet, "tick", now_ns());
     replica.drain();
 }

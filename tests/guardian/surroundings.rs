@@ -13,6 +13,10 @@ use crate::scene::{fleet, shell_job, wait_for_outcome};
 const ODD: &str = "trap '' HUP INT PIPE; exec 9</dev/null; ulimit -Sn 512; umask 027; \
                    exec env --block-signal=USR1 \"$@\"";
 
+/// Signals 32 and 33, which the C library keeps for its threads and lets nobody set. Its
+/// posix_spawn(3) leaves them ignored, for all that come after.
+const OF_THE_C_LIBRARY: u64 = 0b11 << 31;
+
 fn start_oddly(fleet: &Fleet) -> Replica {
     let run = fleet.command(&["run", "--replica", "a"]);
     let mut command = Command::new("sh");
@@ -76,7 +80,8 @@ fn a_job_is_given_a_clean_slate_by_a_daemon_that_had_none() {
     for mask in ["SigBlk", "SigIgn", "SigCgt", "SigPnd", "ShdPnd"] {
         let line = status.lines().find(|line| line.starts_with(mask));
         let value = line.and_then(|line| line.split_whitespace().nth(1));
-        assert_eq!(value, Some("0000000000000000"), "{mask} of a shell's exec");
+        let value = u64::from_str_radix(value.expect("a mask"), 16).expect("hexadecimal");
+        assert_eq!(value & !OF_THE_C_LIBRARY, 0, "{mask}, after a shell's exec");
     }
 
     let variables = printed(&fleet, "variables");
