@@ -12,7 +12,7 @@ use test_support::redis::{RedisServer, fresh_namespace};
 
 use crate::figures::{millis, nanos};
 use crate::scene::{
-    Family, family_job, field_ns, fleet, fleet_on, processes_of, shell_job, table,
+    Family, Ground, family_job, field_ns, fleet, fleet_on, processes_of, shell_job, table,
     wait_for_families, wait_for_outcome,
 };
 
@@ -101,8 +101,15 @@ fn ended_attempts(fleet: &Fleet, families: &[Family]) -> Vec<Value> {
 #[test]
 fn a_timeout_ends_the_whole_tree() {
     let _machine = together();
+    Ground::each(time_out);
+}
+
+fn time_out(ground: Ground) {
     let keys = "timeout = \"1500ms\"\nkill_grace = \"1s\"";
-    let fleet = fleet("", &KINDS.map(|kind| family_job(kind, keys)));
+    let jobs = KINDS.map(|kind| family_job(kind, keys));
+    let Some(fleet) = ground.fleet("", &jobs) else {
+        return;
+    };
     let mut replica = fleet.start("a");
     let families = wait_for_families(&fleet, &KINDS, |_| true);
     let deaths = Deaths::watch(&processes_of(&families), SOON);
@@ -121,9 +128,15 @@ fn a_timeout_ends_the_whole_tree() {
 #[test]
 fn a_drain_ends_the_whole_tree() {
     let _machine = together();
+    Ground::each(drain);
+}
+
+fn drain(ground: Ground) {
     let keys = "kill_grace = \"1s\"";
     let jobs = KINDS.map(|kind| family_job(kind, keys));
-    let fleet = fleet("shutdown_grace = \"1s\"", &jobs);
+    let Some(fleet) = ground.fleet("shutdown_grace = \"1s\"", &jobs) else {
+        return;
+    };
     let mut replica = fleet.start("a");
     let families = wait_for_families(&fleet, &KINDS, |_| true);
     let deaths = Deaths::watch(&processes_of(&families), SOON);
@@ -217,10 +230,16 @@ fn a_lease_that_the_store_denies_ends_the_whole_tree_at_the_next_renewal() {
 #[test]
 fn a_job_that_ends_leaves_nobody_behind() {
     let _machine = together();
+    Ground::each(end_by_itself);
+}
+
+fn end_by_itself(ground: Ground) {
     let families = [Kind::Setsid, Kind::DoubleFork, Kind::Stubborn];
     let jobs = families
         .map(|kind| family_job(kind, "kill_grace = \"500ms\"").replace("\"]", "\", \"700\"]"));
-    let fleet = fleet("", &jobs);
+    let Some(fleet) = ground.fleet("", &jobs) else {
+        return;
+    };
     let mut replica = fleet.start("a");
     let families = wait_for_families(&fleet, &families, |_| true);
     let deaths = Deaths::watch(&processes_of(&families), SOON);
@@ -239,8 +258,14 @@ fn a_job_that_ends_leaves_nobody_behind() {
 #[test]
 fn a_job_that_forks_without_end_is_ended_too() {
     let _machine = together();
+    Ground::each(fork_without_end);
+}
+
+fn fork_without_end(ground: Ground) {
     let script = "sh \"$HOPPER\" & sleep 60";
-    let fleet = fleet("", &[]);
+    let Some(fleet) = ground.fleet("", &[]) else {
+        return;
+    };
     let hopper = fleet.dir().join("hopper.sh");
     let hops = fleet.dir().join("hops");
     std::fs::write(

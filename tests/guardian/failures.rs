@@ -9,8 +9,11 @@ use serde_json::Value;
 use test_support::fleet::{Fleet, Replica, SOON, now_ns};
 use test_support::machine::{alone, together};
 use test_support::process::Process;
+use test_support::redis::RedisServer;
 
-use crate::scene::{field_ns, fleet, guardian_of, probe_job, shell_job, wait_for_outcome};
+use crate::scene::{
+    field_ns, fleet, fleet_as_is, guardian_of, probe_job, shell_job, wait_for_outcome,
+};
 
 /// A user of nobody else: what it may have at once is counted over all of its processes.
 const USER: u32 = 61_234;
@@ -113,6 +116,11 @@ fn as_user(command: &mut Command) -> &mut Command {
     }
 }
 
+/// Not in another cgroup, which only this test's own user could enter.
+fn fleet_of_user(jobs: &[String]) -> Fleet {
+    fleet_as_is(RedisServer::shared(), "", jobs)
+}
+
 fn start_as_user(fleet: &Fleet) -> Replica {
     let open = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(fleet.dir(), open).expect("own directory");
@@ -124,10 +132,7 @@ fn start_as_user(fleet: &Fleet) -> Replica {
 #[test]
 fn a_host_that_is_full_of_processes_fails_attempts_and_no_daemon() {
     let _machine = alone();
-    let fleet = fleet(
-        "",
-        &[shell_job("tick", "echo", ""), probe_job("long", 30_000)],
-    );
+    let fleet = fleet_of_user(&[shell_job("tick", "echo", ""), probe_job("long", 30_000)]);
     let replica = start_as_user(&fleet);
     let began_ns = now_ns();
     succeeds_after(&fleet, "tick", began_ns - 1_000_000_000);
@@ -159,7 +164,7 @@ fn a_keeper_that_can_start_no_job_fails_the_attempt() {
         eprintln!("NOT SHOWN: a limit for one user's processes alone takes root to set up.");
         return;
     }
-    let fleet = fleet("", &[shell_job("tick", "echo", "")]);
+    let fleet = fleet_of_user(&[shell_job("tick", "echo", "")]);
     let mut replica = start_as_user(&fleet);
     wait_for_outcome(&fleet, "tick", |attempt| attempt["outcome"] == "succeeded");
     let guardian = guardian_of(&replica);

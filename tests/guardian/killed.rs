@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use test_support::family::Kind;
-use test_support::fleet::{Replica, now_ns};
+use test_support::fleet::{Fleet, Replica, now_ns};
 use test_support::machine::alone;
 use test_support::process::{Deaths, Process, Signal};
 
 use crate::figures::Figures;
-use crate::scene::{family_job, fleet, processes_of, wait_for_families};
+use crate::scene::{Ground, family_job, processes_of, wait_for_families};
 
 /// What the promise allows.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -59,28 +59,40 @@ impl Tree {
 struct Survey {
     kinds: BTreeMap<Kind, Figures>,
     helpers: Figures,
+    /// The cgroups that a daemon had made for its jobs.
+    most_cgroups: usize,
 }
 
 impl Survey {
     /// A daemon with a job of each kind is struck, so many times over.
     fn of(lives: usize, strike: impl Fn(&Tree)) -> Self {
+        Self::on(Ground::Tree, lives, strike)
+    }
+
+    fn on(ground: Ground, lives: usize, strike: impl Fn(&Tree)) -> Self {
+        let jobs = Kind::ALL.map(|kind| family_job(kind, ""));
         let mut survey = Self::default();
         for _life in 0..lives {
-            survey.life(&strike);
+            let Some(fleet) = ground.fleet("", &jobs) else {
+                break;
+            };
+            survey.life(&fleet, &strike);
         }
         survey
     }
 
-    fn life(&mut self, strike: impl Fn(&Tree)) {
-        let jobs = Kind::ALL.map(|kind| family_job(kind, ""));
-        let fleet = fleet("", &jobs);
+    fn life(&mut self, fleet: &Fleet, strike: impl Fn(&Tree)) {
         let replica = fleet.start("a");
-        let families = wait_for_families(&fleet, &Kind::ALL, |_| true);
+        let families = wait_for_families(fleet, &Kind::ALL, |_| true);
         let members = processes_of(&families);
         let mut helpers = replica.process().descendants();
         helpers.retain(|process| !members.contains(process));
         let watched: Vec<Process> = members.iter().chain(&helpers).copied().collect();
         let tree = Tree::under(&replica);
+        let cgroups = fleet
+            .cgroup()
+            .map_or(0, |cgroup| cgroup.made_within().len());
+        self.most_cgroups = self.most_cgroups.max(cgroups);
         let deaths = Deaths::watch(&watched, WATCHED);
         let struck_ns = now_ns();
         strike(&tree);
@@ -121,7 +133,23 @@ fn every_process_of_every_job_dies_with_a_killed_daemon() {
     let survey = Survey::of(LIVES, |tree| kill(tree.daemon));
     let tries: usize = survey.kinds.values().map(Figures::tries).sum();
     assert!(tries >= 50, "{tries}");
+    assert_eq!(survey.most_cgroups, 0, "without cgroups");
     survey.hold("kill -9 of the daemon");
+}
+
+#[test]
+fn every_process_of_every_job_dies_with_a_killed_daemon_that_has_cgroups() {
+    let _machine = alone();
+    let survey = Survey::on(Ground::Cgroups, FEW_LIVES, |tree| kill(tree.daemon));
+    if survey.kinds.is_empty() {
+        return;
+    }
+    assert!(
+        survey.most_cgroups >= Kind::ALL.len(),
+        "{}",
+        survey.most_cgroups
+    );
+    survey.hold("with cgroups, kill -9 of the daemon");
 }
 
 #[test]

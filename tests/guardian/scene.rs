@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use test_support::cgroup::Cgroup;
 use test_support::family::{Kind, Member};
 use test_support::fleet::{Fleet, Replica, SOON};
 use test_support::process::Process;
@@ -27,13 +28,54 @@ pub(crate) fn probe_job(name: &str, millis: u32) -> String {
     format!("[jobs.{name}]\nschedule = \"* * * * * *\"\ncommand = [PROBE, \"{millis}\"]\n")
 }
 
+/// How a daemon can know what belongs to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// By the tree of processes, as in a cgroup that is somebody else's.
+    Tree,
+    /// By a cgroup of the job's own, as in one that was delegated.
+    Cgroups,
+}
+
+impl Ground {
+    /// Both of them, one after the other.
+    pub(crate) fn each(test: impl Fn(Self)) {
+        for ground in [Self::Tree, Self::Cgroups] {
+            eprintln!("what belongs to a job is known by: {ground:?}");
+            test(ground);
+        }
+    }
+
+    /// A fleet of this kind. None where this user can't have it.
+    pub(crate) fn fleet(self, scheduler: &str, jobs: &[String]) -> Option<Fleet> {
+        let cgroup = match self {
+            // Who can make no cgroups here leaves the daemon none either.
+            Self::Tree => Cgroup::of_somebody_else(),
+            Self::Cgroups => {
+                let delegated = Cgroup::delegated();
+                if delegated.is_none() {
+                    eprintln!("NOT SHOWN with cgroups: this user can make none here");
+                }
+                Some(delegated?)
+            }
+        };
+        let redis = RedisServer::shared();
+        Some(fleet_as_is(redis, scheduler, jobs).within(cgroup))
+    }
+}
+
 /// A fleet in a namespace of its own on the server that all tests share.
 pub(crate) fn fleet(scheduler: &str, jobs: &[String]) -> Fleet {
     fleet_on(RedisServer::shared(), scheduler, jobs)
 }
 
-/// A fleet in a namespace of its own on this server.
+/// A fleet in a namespace of its own on this server, without cgroups for its jobs: that is harder.
 pub(crate) fn fleet_on(redis: &RedisServer, scheduler: &str, jobs: &[String]) -> Fleet {
+    fleet_as_is(redis, scheduler, jobs).within(Cgroup::of_somebody_else())
+}
+
+/// A fleet in a namespace of its own on this server, with cgroups or without: as it comes.
+pub(crate) fn fleet_as_is(redis: &RedisServer, scheduler: &str, jobs: &[String]) -> Fleet {
     let namespace = fresh_namespace();
     Fleet::new(redis.url(), &table(&namespace, scheduler, jobs))
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::cgroup::Cgroup;
 use crate::family::{Member, family, members};
 use crate::probe::{Run, probe, runs};
 use crate::process::Process;
@@ -28,6 +29,7 @@ const SHOWN_LINES: usize = 100;
 pub struct Fleet {
     dir: TempDir,
     store: String,
+    cgroup: Option<Cgroup>,
 }
 
 impl Fleet {
@@ -40,9 +42,23 @@ impl Fleet {
         let fleet = Self {
             dir: tempfile::tempdir().expect("a temporary directory"),
             store: store.into(),
+            cgroup: None,
         };
         fleet.set_table(jobs);
         fleet
+    }
+
+    /// Has all that is started from now on in a cgroup.
+    #[must_use]
+    pub fn within(mut self, cgroup: Option<Cgroup>) -> Self {
+        self.cgroup = cgroup;
+        self
+    }
+
+    /// Where all is started, if not where the test is.
+    #[must_use]
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
     }
 
     /// Writes the table; `PROBE` and `FAMILY` in it become the probe and the family, each with
@@ -143,11 +159,24 @@ impl Fleet {
     /// The program, told of table and store.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program());
+        self.command_on(&self.store, arguments)
+    }
+
+    fn command_on(&self, store: &str, arguments: &[&str]) -> Command {
+        let mut command = match &self.cgroup {
+            None => Command::new(program()),
+            Some(cgroup) => {
+                let mut shell = Command::new("sh");
+                shell
+                    .args(["-c", "echo 0 > \"$0\" && exec \"$@\""])
+                    .args([cgroup.door(), program()]);
+                shell
+            }
+        };
         command
             .arg("--config")
             .arg(self.config())
-            .args(["--store", &self.store])
+            .args(["--store", store])
             .args(arguments)
             .env_remove("RUST_LOG")
             .stdin(Stdio::null());
@@ -198,13 +227,7 @@ impl Fleet {
     /// Starts a replica that reaches the store elsewhere.
     #[must_use]
     pub fn start_on(&self, store: &str, name: &str) -> Replica {
-        let mut command = Command::new(program());
-        command
-            .arg("--config")
-            .arg(self.config())
-            .args(["--store", store, "run", "--replica", name])
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null());
+        let command = self.command_on(store, &["run", "--replica", name]);
         Replica::start(command, name)
     }
 

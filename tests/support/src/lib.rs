@@ -5,6 +5,7 @@
 //! a test that skips itself proves nothing.
 
 mod c;
+pub mod cgroup;
 pub mod clock_shim;
 pub mod family;
 pub mod fleet;
