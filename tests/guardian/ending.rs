@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use test_support::family::{Kind, Member};
 use test_support::fleet::{Fleet, SOON, now_ns};
-use test_support::machine::together;
+use test_support::machine::{alone, together};
 use test_support::process::{Deaths, Ended, Signal};
 use test_support::redis::{RedisServer, fresh_namespace};
 
@@ -301,4 +301,43 @@ fn fork_without_end(ground: Ground) {
     let _ = std::fs::remove_file(&hopper);
     assert_eq!(end["outcome"], "timed_out", "{end:#}");
     assert_eq!(after, before, "it goes on");
+}
+
+/// The same, as fast as the machine forks: no look at who is there is true when it is over.
+#[test]
+fn a_job_that_never_stands_still_is_ended_too() {
+    let _machine = alone();
+    Ground::each(never_stand_still);
+}
+
+fn never_stand_still(ground: Ground) {
+    let keys = "timeout = \"1s\"\nkill_grace = \"200ms\"";
+    let job =
+        format!("[jobs.hop]\nschedule = \"* * * * * *\"\ncommand = [FAMILY, \"hop\"]\n{keys}\n");
+    let Some(fleet) = ground.fleet("", &[job]) else {
+        return;
+    };
+    let hops = || {
+        let bytes = std::fs::read(fleet.family_log().with_extension("log.hops"));
+        bytes.map_or(0, |bytes| {
+            u64::from_ne_bytes(bytes.try_into().expect("a long"))
+        })
+    };
+    let mut replica = fleet.start("a");
+    let end = wait_for_outcome(&fleet, "hop", |_| true);
+    replica.signal(Signal::TERM);
+    replica.signal(Signal::INT);
+    replica.wait(SOON);
+    let before = hops();
+    std::thread::sleep(Duration::from_millis(500));
+    let after = hops();
+    let took = field_ns(&end, "ended_at") - field_ns(&end, "started_at");
+    eprintln!(
+        "never standing still, {ground:?}: {before} hops in {}, {} after its end",
+        millis(took),
+        after - before
+    );
+    assert_eq!(end["outcome"], "timed_out", "{end:#}");
+    assert_eq!(after, before, "it goes on");
+    assert!(took < 3_000_000_000, "{end:#}");
 }

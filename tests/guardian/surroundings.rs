@@ -39,20 +39,8 @@ fn printed(fleet: &Fleet, job: &str) -> String {
     stdout
 }
 
-#[test]
-fn a_job_is_given_a_clean_slate_by_a_daemon_that_had_none() {
-    let _machine = together();
-    let fleet = fleet(
-        "",
-        &[
-            "[jobs.look]\nschedule = \"* * * * * *\"\ncommand = [FAMILY, \"look\"]\n".to_owned(),
-            shell_job("status", "exec cat /proc/self/status", ""),
-            shell_job("variables", "exec env", "env = { OWN = \"of the job\" }"),
-        ],
-    );
-    let replica = start_oddly(&fleet);
-    replica.wait_until_ready();
-    let text = printed(&fleet, "look");
+/// What the job saw of itself.
+fn clean_slate(text: &str) {
     eprintln!("{text}");
     let lines: Vec<&str> = text.lines().collect();
     let with = |start: &str| -> Vec<&str> {
@@ -75,6 +63,22 @@ fn a_job_is_given_a_clean_slate_by_a_daemon_that_had_none() {
         ["umask 027"],
         "the daemon's, where the job says nothing"
     );
+}
+
+#[test]
+fn a_job_is_given_a_clean_slate_by_a_daemon_that_had_none() {
+    let _machine = together();
+    let fleet = fleet(
+        "",
+        &[
+            "[jobs.look]\nschedule = \"* * * * * *\"\ncommand = [FAMILY, \"look\"]\n".to_owned(),
+            shell_job("status", "exec cat /proc/self/status", ""),
+            shell_job("variables", "exec env", "env = { OWN = \"of the job\" }"),
+        ],
+    );
+    let replica = start_oddly(&fleet);
+    replica.wait_until_ready();
+    clean_slate(&printed(&fleet, "look"));
 
     let status = printed(&fleet, "status");
     for mask in ["SigBlk", "SigIgn", "SigCgt", "SigPnd", "ShdPnd"] {

@@ -8,7 +8,8 @@
  * START_TIME as in proc_pid_stat(5), so that a pid that was given to another is not mistaken. The
  * leader lives for MILLIS, the others for ever; without MILLIS all of them do.
  *
- * Two kinds are no trees: `look` prints what a job is given, `pour` writes zeros for MILLIS. */
+ * Three kinds are no trees: `look` prints what a job is given, `pour` writes zeros for MILLIS, and
+ * `hop` is at every moment a child of the process that it just was, counted in LOG.hops. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -197,6 +199,25 @@ static int pour(long millis) {
     return 0;
 }
 
+/* It never stands still, and leaves session and group at every step. */
+static void hop(void) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s.hops", log_path);
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0 || ftruncate(file, sizeof(long)) < 0) _exit(9);
+    volatile long *hops = mmap(NULL, sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (hops == MAP_FAILED) _exit(9);
+    signal(SIGTERM, SIG_IGN);
+    for (;;) {
+        pid_t pid = fork();
+        if (pid > 0) _exit(0);
+        if (pid == 0) {
+            setsid();
+            (*hops)++;
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     long long started = now_ns();
     if (argc < 3) return 8;
@@ -210,6 +231,10 @@ int main(int argc, char **argv) {
     identify();
     role = "leader";
     if (strcmp(kind, "look") == 0) return look();
+    if (strcmp(kind, "hop") == 0) {
+        if (fork_or_fail() == 0) hop();
+        be(QUIET, started, 0);
+    }
     if (strcmp(kind, "pour") == 0) return pour(millis);
     enum behaviour behaviour = QUIET;
     if (strcmp(kind, "plain") == 0) {
