@@ -1,6 +1,7 @@
 //! The daemon is frozen, or cut off from the store, or its whole host is paused: another replica
 //! goes on with its jobs, and never beside them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -45,19 +46,23 @@ struct Findings {
 }
 
 impl Round {
+    /// Under names of its own: who starts as another one's namesake looks after what it left.
     fn start(redis: &RedisServer, link_of_a: &str) -> Self {
+        static ROUNDS: AtomicU32 = AtomicU32::new(0);
+        let number = ROUNDS.fetch_add(1, Ordering::Relaxed);
+        let [name_of_a, name_of_b] = ["a", "b"].map(|name| format!("{name}-{number}"));
         let jobs = KINDS.map(|kind| family_job(kind, ""));
         let fleet = fleet_on(redis, SCHEDULER, &jobs);
-        let a = fleet.start_on(link_of_a, "a");
+        let a = fleet.start_on(link_of_a, &name_of_a);
         let first = wait_for_families(&fleet, &KINDS, |member| member.attempt == 1);
-        let b = fleet.start("b");
+        let b = fleet.start(&name_of_b);
         b.wait_until_ready();
         Self { fleet, a, b, first }
     }
 
     /// The next attempts, on replica b.
     fn taken_over(&self) -> Vec<Family> {
-        wait_for_families(&self.fleet, &KINDS, |member| member.replica == "b")
+        wait_for_families(&self.fleet, &KINDS, |member| member.replica == self.b.name)
     }
 
     /// Cuts a off, waits for b, mends it, and looks who was alive when.
@@ -89,7 +94,7 @@ impl Round {
         let members = self.fleet.members();
         let late: Vec<_> = members
             .iter()
-            .filter(|member| member.replica == "a" && member.started_ns > cut_ns)
+            .filter(|member| member.replica == self.a.name && member.started_ns > cut_ns)
             .collect();
         assert!(
             late.is_empty(),
@@ -199,7 +204,7 @@ fn a_daemon_that_is_frozen_and_thawed_within_its_lease_goes_on() {
     }
     let others: Vec<_> = round.fleet.members();
     assert!(
-        others.iter().all(|member| member.replica == "a"),
+        others.iter().all(|member| member.replica == round.a.name),
         "{others:#?}"
     );
 }
@@ -225,7 +230,7 @@ fn after_a_pause_of_the_host_the_stale_attempt_dies_first_and_its_end_counts_not
     for process in &host {
         process.wait_for_state(|state| state == Some('T'));
     }
-    let second = wait_for_families(&fleet, &KINDS, |member| member.replica == "b");
+    let second = wait_for_families(&fleet, &KINDS, |member| member.replica == b.name);
     let deaths = Deaths::watch(&members, SOON);
     let resumed_ns = now_ns();
     // The jobs first: that is worst.

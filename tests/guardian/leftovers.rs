@@ -157,3 +157,23 @@ fn a_process_of_another_replica_s_job_is_left_alone() {
     foreign.kill().expect("a child");
     foreign.wait().expect("a child");
 }
+
+/// Its guardian and keepers may be woken, which is their duty anyway; what froze the daemon, a
+/// debugger or an operator, has its reasons.
+#[test]
+fn a_frozen_daemon_of_the_same_name_stays_frozen() {
+    let _machine = alone();
+    let fleet = fleet("", &[]);
+    let frozen = Neighbour::start(&fleet, &fresh_namespace(), Kind::Setsid);
+    frozen.replica.process().freeze();
+    fleet.set_table(&table(
+        &fresh_namespace(),
+        SCHEDULER,
+        &[probe_job("tick", 1)],
+    ));
+    let mut replica = fleet.start("a");
+    fleet.wait_for_runs(SOON, |runs| (!runs.is_empty()).then_some(()));
+    let state = frozen.replica.process().state();
+    assert_eq!(state, Some('T'), "somebody woke it:\n{}", replica.tail());
+    replica.drain();
+}
