@@ -195,14 +195,8 @@ fn a_daemon_that_is_out_of_descriptors_fails_attempts_and_lives() {
         .collect();
     jobs.push(shell_job("tick", "echo", ""));
     let fleet = fleet("", &jobs);
-    let run = fleet.command(&["run", "--replica", "a"]);
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", "ulimit -n 40; exec \"$@\"", "few"])
-        .arg(run.get_program())
-        .args(run.get_args())
-        .env_remove("RUST_LOG");
-    let mut replica = Replica::start(command, "a");
+    let few = ["sh", "-c", "ulimit -n 40; exec \"$@\"", "few"];
+    let mut replica = fleet.start_by(&few, "a");
     let any_job = |wanted: &dyn Fn(&Value) -> bool| {
         let end = std::time::Instant::now() + SOON;
         loop {

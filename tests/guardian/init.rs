@@ -28,16 +28,8 @@ fn unshare() -> Option<Vec<&'static str>> {
 
 /// The daemon as process 1, and what it is from here.
 fn start_as_init(fleet: &Fleet, options: &[&str]) -> (Replica, Process) {
-    let run = fleet.command(&["run", "--replica", "a"]);
-    let mut command = Command::new("unshare");
-    command
-        .args(options)
-        .arg("--kill-child")
-        .arg(run.get_program())
-        .args(run.get_args())
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null());
-    let replica = Replica::start(command, "a");
+    let wrapper = [&["unshare", "--kill-child"], options].concat();
+    let replica = fleet.start_by(&wrapper, "a");
     replica.wait_until_ready();
     let children = replica.process().children();
     let [daemon] = children[..] else {

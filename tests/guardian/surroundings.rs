@@ -1,7 +1,6 @@
 //! What a job is given, whatever its daemon was started with.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use serde_json::Value;
 use test_support::fleet::{Fleet, Replica};
@@ -9,25 +8,17 @@ use test_support::machine::together;
 
 use crate::scene::{fleet, shell_job, wait_for_outcome};
 
-/// Signals ignored and blocked, a descriptor open, and fewer of them than there could be.
-const ODD: &str = "trap '' HUP INT PIPE; exec 9</dev/null; ulimit -Sn 512; umask 027; \
-                   exec env --block-signal=USR1 \"$@\"";
+/// Signals ignored and blocked, a descriptor open, a stdin to read, a variable of its own, and
+/// fewer descriptors than there could be.
+const ODD: &str = "trap '' HUP INT PIPE; exec 9</dev/null </dev/zero; ulimit -Sn 512; umask 027; \
+                   DAEMON_ONLY=secret exec env --block-signal=USR1 \"$@\"";
 
 /// Signals 32 and 33, which the C library keeps for its threads and lets nobody set. Its
 /// posix_spawn(3) leaves them ignored, for all that come after.
 const OF_THE_C_LIBRARY: u64 = 0b11 << 31;
 
 fn start_oddly(fleet: &Fleet) -> Replica {
-    let run = fleet.command(&["run", "--replica", "a"]);
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", ODD, "odd"])
-        .arg(run.get_program())
-        .args(run.get_args())
-        .env_remove("RUST_LOG")
-        .env("DAEMON_ONLY", "of the daemon")
-        .stdin(std::process::Stdio::piped());
-    Replica::start(command, "a")
+    fleet.start_by(&["sh", "-c", ODD, "odd"], "a")
 }
 
 fn printed(fleet: &Fleet, job: &str) -> String {
