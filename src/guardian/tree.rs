@@ -175,7 +175,7 @@ mod tests {
             panic!("it has a child");
         };
         let nobody_s_parent = sleep;
-        signal_descendant(cat, nobody_s_parent, Signal::KILL);
+        signal_descendant(sleep, nobody_s_parent, Signal::KILL);
         assert!(!is_zombie(sleep));
         assert_eq!(parent_of(sleep), Some(parent), "it lives where it was");
         signal(&[parent], Signal::KILL);

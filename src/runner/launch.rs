@@ -52,3 +52,12 @@ fn work(attempt: &Attempt, replica: &str) -> Work {
         }
     }
 }
+
+/// What an attempt is called where it can't be started.
+pub(super) fn program_name(program: &Program) -> &str {
+    match program {
+        Program::Shell(_) => SHELL,
+        Program::Command(argv) => argv.first().map_or("", String::as_str),
+        Program::Http(_) => "http",
+    }
+}

@@ -28,6 +28,7 @@ use crate::guardian::wire::Deadline;
 use crate::scheduler::lease::{AttemptDetail, Output};
 use crate::scheduler::{Attempt, EndedHow, Ending, Guard};
 
+mod budget;
 mod descriptors;
 mod ending;
 mod environment;
