@@ -1,11 +1,13 @@
-//! The daemon's own timer beside tokio-cron-scheduler's, measured in one run on one machine.
+//! What soloist costs beside what it replaces, measured in one run on one machine: its timer
+//! beside tokio-cron-scheduler's, and an attempt beside a bare posix_spawn(3) (`spawn`).
 //!
-//! Both do what they do before any job starts: soloist finds what is due, claims it from the
+//! The timers: both do what they do before any job starts: soloist finds what is due, claims it from the
 //! in-memory store, and releases it again; tokio-cron-scheduler calls an empty callback. Each
 //! measurement has a process of its own. Quote the ratios: the figures are the machine's.
 
 mod own;
 mod sample;
+mod spawn;
 mod theirs;
 
 use std::process::{Command, ExitCode};
@@ -49,8 +51,20 @@ const SCENARIOS: [Scenario; 4] = [
 ];
 
 fn main() -> ExitCode {
+    soloist::guardian::run_if_guardian();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if spawn::tell_if_asked(&arguments) {
+        return ExitCode::SUCCESS;
+    }
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["spawn"] => {
+            spawn::compare();
+            ExitCode::SUCCESS
+        }
+        ["spawn", megabytes] => match megabytes.parse() {
+            Ok(megabytes) => spawn::measure_here(megabytes),
+            Err(_) => ExitCode::from(2),
+        },
         [who, index] => match index
             .parse()
             .ok()
@@ -59,7 +73,11 @@ fn main() -> ExitCode {
             Some(scenario) => measure_here(who, *scenario),
             None => ExitCode::from(2),
         },
-        _ => compare_all(),
+        _ => {
+            spawn::compare();
+            println!();
+            compare_all()
+        }
     }
 }
 

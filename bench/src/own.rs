@@ -177,7 +177,7 @@ async fn told<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T,
     call.await.map_err(|error| error.to_string())
 }
 
-fn job(number: usize, schedule: &str) -> Job {
+pub(crate) fn job(number: usize, schedule: &str) -> Job {
     let name = JobName::new(&format!("job-{number}")).expect("a name");
     let zone = jiff::tz::TimeZone::UTC;
     let schedule = Schedule::parse(

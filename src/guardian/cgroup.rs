@@ -8,7 +8,7 @@
 //! somebody else's, even for root.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,12 +40,7 @@ impl Cgroup {
     pub(super) fn make(base: &Path, name: &str) -> io::Result<Self> {
         let dir = base.join(name);
         fs::create_dir(&dir)?;
-        let made = Self { dir };
-        // Linux 5.14.
-        match made.dir.join("cgroup.kill").exists() {
-            true => Ok(made),
-            false => Err(io::ErrorKind::Unsupported.into()),
-        }
+        Ok(Self { dir })
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -59,14 +54,21 @@ impl Cgroup {
 
     /// Whether a process lives in it.
     pub(super) fn is_populated(&self) -> bool {
-        let events = fs::read_to_string(self.dir.join("cgroup.events"));
-        events.is_ok_and(|events| field(&events, "populated") == Some(1))
+        field(&self.read("cgroup.events"), "populated") == Some(1)
+    }
+
+    /// What a file of it says, in one read: they are short. Empty where there is none.
+    fn read(&self, file: &str) -> String {
+        let mut text = [0; 2048];
+        let file = fs::File::open(self.dir.join(file));
+        let read = file.and_then(|mut file| file.read(&mut text));
+        String::from_utf8_lossy(&text[..read.unwrap_or(0)]).into_owned()
     }
 
     /// What it used so far. Memory needs the controller, time doesn't.
     pub(super) fn used(&self) -> Used {
-        let stat = fs::read_to_string(self.dir.join("cpu.stat")).unwrap_or_default();
-        let peak = fs::read_to_string(self.dir.join("memory.peak")).unwrap_or_default();
+        let stat = self.read("cpu.stat");
+        let peak = self.read("memory.peak");
         Used {
             cpu: field(&stat, "usage_usec").map(Duration::from_micros),
             peak_memory: peak.trim().parse().ok().map(PeakMemory::OfAll),
@@ -122,8 +124,10 @@ pub(crate) fn prepare() -> Option<PathBuf> {
     hand_down_memory(&base);
     sweep(&base);
     // Whether they can be made, and killed, shows by making one.
-    Cgroup::make(&base, &name_of("probe")).ok()?;
-    Some(base)
+    let made = Cgroup::make(&base, &name_of("probe")).ok()?;
+    // Linux 5.14.
+    let can_be_killed = made.dir.join("cgroup.kill").exists();
+    can_be_killed.then_some(base)
 }
 
 fn read(path: &str) -> String {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, PipeReader, PipeWriter, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -51,13 +51,24 @@ pub(super) struct Forked {
 pub(super) fn fork(launch: &Launch, streams: Streams, cgroup: Option<&Path>) -> io::Result<Forked> {
     let (word, tell) = io::pipe()?;
     let keeper = rustix::process::getpid();
-    match sys::fork()? {
+    let (forked, to_enter) = match cgroup.and_then(fork_into) {
+        Some(forked) => (forked, None),
+        None => (sys::fork()?, cgroup),
+    };
+    match forked {
         Some(pid) => Ok(Forked { pid, word }),
         None => {
             drop(word);
-            become_the_job(launch, streams, cgroup, keeper, tell)
+            become_the_job(launch, streams, to_enter, keeper, tell)
         }
     }
+}
+
+/// None where it has to be moved there after the fork: an old kernel, or a filter of system
+/// calls (seccomp(2)) that doesn't know this one.
+fn fork_into(cgroup: &Path) -> Option<Option<Pid>> {
+    let dir = fs::File::open(cgroup).ok()?;
+    sys::fork_into(dir.as_fd()).ok()
 }
 
 fn become_the_job(
@@ -106,7 +117,7 @@ fn enter(
         let why = format!("{what}: {error}");
         SpawnError::new(SpawnErrorKind::Other, program, why)
     };
-    sys::restore_signals();
+    sys::unblock_signals();
     // A session of its own: no terminal, and a group that nobody else is in.
     setsid().map_err(|error| refused("failed to begin a session", error.into()))?;
     if let Some(cgroup) = cgroup {

@@ -51,8 +51,12 @@ pub(super) fn keep(stream: UnixStream, streams: Streams) -> io::Result<()> {
     let Some(launch) = launch(&mut link)? else {
         return Ok(());
     };
+    // The daemon may have been frozen since it asked, or this host suspended.
+    if SystemClock.boot() >= launch.deadline.stop_at() {
+        return link.tell(&Report::Ended(too_late()));
+    }
     match start(&launch, streams) {
-        Ok(started) => Keeper::new(launch, link, events, started)?.run(),
+        Ok(started) => Keeper::new(launch, link, events, started).run(),
         Err(error) => link.tell(&Report::Ended(never_ran(&launch, &error))),
     }
 }
@@ -74,15 +78,31 @@ fn launch(link: &mut Link) -> io::Result<Option<Launch>> {
 struct Started {
     forked: Forked,
     cgroup: Option<Cgroup>,
+    alarm: BootAlarm,
 }
 
 fn start(launch: &Launch, streams: Streams) -> io::Result<Started> {
+    // What could be refused comes before the job.
+    let alarm = BootAlarm::new()?;
     // Without one it runs as well.
     let wanted = launch.cgroup.as_ref();
     let cgroup = wanted.and_then(|(base, name)| Cgroup::make(base, name).ok());
     let dir = cgroup.as_ref().map(Cgroup::dir);
     let forked = child::fork(launch, streams, dir)?;
-    Ok(Started { forked, cgroup })
+    Ok(Started {
+        forked,
+        cgroup,
+        alarm,
+    })
+}
+
+fn too_late() -> End {
+    End {
+        exit: Exit::Withdrawn,
+        cut_short: Some(CutShort::LeaseExpired),
+        used: Used::default(),
+        left_behind: Vec::new(),
+    }
 }
 
 fn never_ran(launch: &Launch, error: &io::Error) -> End {
@@ -125,12 +145,12 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(launch: Launch, link: Link, events: OwnedFd, started: Started) -> io::Result<Self> {
+    fn new(launch: Launch, link: Link, events: OwnedFd, started: Started) -> Self {
         let now = SystemClock.boot();
-        Ok(Self {
+        Self {
             link: Some(link),
             events,
-            alarm: BootAlarm::new()?,
+            alarm: started.alarm,
             job: started.forked.pid,
             word: Some(started.forked.word),
             said: Vec::new(),
@@ -141,7 +161,7 @@ impl Keeper {
             cut_short: None,
             exit: None,
             launch,
-        })
+        }
     }
 
     fn run(mut self) -> io::Result<()> {
@@ -153,18 +173,22 @@ impl Keeper {
         while self.somebody_is_left() {
             self.act(SystemClock.boot());
             if self.is_given_up(SystemClock.boot()) {
-                break;
+                self.finish(&tree::children());
+                // Which hands them to the guardian as orphans.
+                return Err(io::Error::other("it survived KILL"));
             }
             self.wait()?;
         }
-        self.finish()
+        self.finish(&[]);
+        Ok(())
     }
 
     /// Reaps what has ended. Whether anything of the job is left.
     fn somebody_is_left(&mut self) -> bool {
         loop {
             match retry(|| wait(WaitOptions::NOHANG)) {
-                Ok(Some((pid, status))) if pid == self.job => {
+                // Once it was reaped, its number may be given to what it left behind.
+                Ok(Some((pid, status))) if pid == self.job && self.exit.is_none() => {
                     let status = ExitStatus::from_raw(status.as_raw());
                     self.exit = Some(Exit::of(status));
                 }
@@ -211,10 +235,9 @@ impl Keeper {
         }
         match self.phase {
             Phase::Running if kill_at > now => {
-                let children = tree::children();
-                tree::signal(&children, Signal::TERM);
+                self.signal(Signal::TERM);
                 // A stopped process can't heed TERM before it is continued.
-                tree::signal(&children, Signal::CONT);
+                self.signal(Signal::CONT);
                 self.phase = Phase::Ending { kill_at };
             }
             Phase::Running => self.kill(now),
@@ -230,7 +253,11 @@ impl Keeper {
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
         }
-        tree::signal(&tree::children(), Signal::KILL);
+        if matches!(self.phase, Phase::Killed { .. }) {
+            // They fork faster than they are killed.
+            tree::halt();
+        }
+        self.signal(Signal::KILL);
         let give_up_at = match self.phase {
             Phase::Killed { give_up_at, .. } => give_up_at,
             Phase::Running | Phase::Ending { .. } => now + KILL_LIMIT,
@@ -239,6 +266,15 @@ impl Keeper {
             again_at: now + KILL_AGAIN_INTERVAL,
             give_up_at,
         };
+    }
+
+    /// Signals all there is of the job.
+    fn signal(&self, signal: Signal) {
+        let children = tree::children();
+        tree::signal(&children, signal);
+        if children.is_empty() {
+            tree::signal_group(self.job, signal);
+        }
     }
 
     fn is_given_up(&self, now: BootTime) -> bool {
@@ -326,11 +362,10 @@ impl Keeper {
     }
 
     /// Tells what became of it.
-    fn finish(mut self) -> io::Result<()> {
+    fn finish(mut self, left_behind: &[Pid]) {
         while self.exit.is_some() && self.word.is_some() {
             self.hear_the_job(); // what it said on its way out
         }
-        let left_behind = tree::children();
         let end = End {
             exit: self.exit(),
             cut_short: self.cut_short,
@@ -342,7 +377,6 @@ impl Keeper {
         };
         self.cgroup = None; // removed before anybody hears of the end
         self.tell(&Report::Ended(end));
-        Ok(())
     }
 
     fn exit(&mut self) -> Exit {

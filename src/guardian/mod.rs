@@ -58,6 +58,8 @@ pub(crate) use facts::{CutShort, Exit, SpawnError, SpawnErrorKind};
 
 #[cfg(feature = "daemon")]
 pub(crate) use tree::children;
+
+use crate::clock::{Clock, SystemClock};
 use wire::{End, Report};
 
 /// What a guardian is called, in `ps` too. Not `soloist`: who kills everything of that name
@@ -127,6 +129,8 @@ impl Guardian {
     fn new() -> io::Result<Self> {
         sys::block_signals();
         name_process(GUARDIAN_NAME);
+        // What the first look at the clock finds out, each keeper would find out again.
+        SystemClock.boot();
         // Away from the terminal and its signals.
         setsid()?;
         set_child_subreaper(Some(getpid()))?;

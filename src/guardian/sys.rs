@@ -6,7 +6,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::time::Duration;
 
@@ -30,6 +30,44 @@ pub(super) fn fork() -> io::Result<Option<Pid>> {
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         child => Ok(Pid::from_raw(child)),
+    }
+}
+
+/// As [`fork`], with the child in this cgroup from its first instruction: to move a process that
+/// is there already takes the kernel a grace period of RCU, some ten milliseconds on a busy
+/// host. Linux 5.7.
+#[expect(unsafe_code, reason = "clone3(2) has no safe form")]
+pub(super) fn fork_into(cgroup: BorrowedFd<'_>) -> io::Result<Option<Pid>> {
+    /// `struct clone_args`, which has more in libc for some targets than for others.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Arguments {
+        flags: u64,
+        descriptors_and_threads: [u64; 3],
+        exit_signal: u64,
+        stack_and_ids: [u64; 5],
+        cgroup: u64,
+    }
+    const CLONE_INTO_CGROUP: u64 = 1 << 33;
+    let arguments = Arguments {
+        flags: CLONE_INTO_CGROUP,
+        exit_signal: u64::from(libc::SIGCHLD.unsigned_abs()),
+        cgroup: u64::from(cgroup.as_raw_fd().unsigned_abs()),
+        ..Arguments::default()
+    };
+    // SAFETY: the arguments are what the kernel defines, and without CLONE_VM and a stack it is
+    // a fork. What libc's own does beside it is for programs with threads, or with handlers of
+    // pthread_atfork(3).
+    let child = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw const arguments,
+            mem::size_of::<Arguments>(),
+        )
+    };
+    match i32::try_from(child) {
+        Ok(child) if child >= 0 => Ok(Pid::from_raw(child)),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -58,17 +96,20 @@ pub(super) fn execute(file: &CStr, arguments: &[CString], environment: &[CString
 /// Blocks every signal that can be: none is to end or stop a guardian, which ends by the end of
 /// its socket alone. Not ignored, because a signal to a child that has only just been forked is
 /// then still there when it unblocks it.
+///
+/// Each gets its default disposition, as a program that is just being started expects (POSIX
+/// leaves that to whoever calls execve(2)). Here already: where SIGCHLD is ignored, as some
+/// parents leave it, children are gone before anybody can ask how they ended (wait(2)).
 pub(super) fn block_signals() {
     set_mask(true);
-}
-
-/// Gives every signal its default disposition and unblocks all, as a program that is just
-/// being started expects (POSIX leaves both to whoever calls execve(2)).
-pub(super) fn restore_signals() {
     for signal in 1..=libc::SIGRTMAX() {
         // Some can't be changed (SIGKILL, SIGSTOP) or are libc's own: refused, and as they were.
         set_default(signal);
     }
+}
+
+/// Unblocks all signals, for a program that is about to be started.
+pub(super) fn unblock_signals() {
     set_mask(false);
 }
 

@@ -12,27 +12,63 @@ use std::collections::HashSet;
 use std::fs;
 
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group,
+    pidfd_open, pidfd_send_signal, waitid,
 };
 
-/// The children of this process, zombies among them.
+/// How often to look for those that are new: they get fewer from look to look.
+const HALT_LIMIT: u32 = 8;
+
+/// The children of this process, zombies among them. None where `/proc` doesn't say, or is
+/// another PID namespace's, whose numbers mean other processes here.
 pub(crate) fn children() -> Vec<Pid> {
-    children_of(getpid())
+    let own = getpid();
+    let named = fs::read_link("/proc/self");
+    match named.is_ok_and(|named| named.as_os_str() == own.as_raw_pid().to_string().as_str()) {
+        true => children_of(own),
+        false => Vec::new(),
+    }
+}
+
+/// For when `/proc` doesn't say who the children are: signals what there is in the group that
+/// this child has made, be it reaped or not. As long as one of the group is our child, the
+/// number can be no other group's.
+pub(super) fn signal_group(leader: Pid, signal: Signal) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    if waitid(WaitId::Pgid(Some(leader)), options).is_ok() {
+        let _ = kill_process_group(leader, signal);
+    }
 }
 
 /// Sends a signal to these children of this process and to everything below them.
 ///
 /// Who is forked meanwhile may be missed: whoever wants everybody has to come back, when one of
-/// them has ended, until nobody is left.
-pub(super) fn signal(children: &[Pid], signal: Signal) {
+/// them has ended, until nobody is left. How many were found.
+pub(super) fn signal(children: &[Pid], signal: Signal) -> usize {
     // The whole tree first: once a process is killed, what was below it is here and there.
     let below = descendants(children);
+    let found = children.len() + below.len();
     for child in children {
         // Refused is only what is another user's, by way of setuid, and what has ended.
         let _ = kill_process(*child, signal);
     }
     for (pid, parent) in below {
         signal_descendant(pid, parent, signal);
+    }
+    found
+}
+
+/// Stops the children of this process and everything below them, and those that they fork
+/// meanwhile: who is stopped forks no more, and holds a place under the limit of processes,
+/// which one that is killed leaves to the next.
+pub(super) fn halt() {
+    let mut before = 0;
+    for _ in 0..HALT_LIMIT {
+        let found = signal(&children(), Signal::STOP);
+        if found <= before {
+            return;
+        }
+        before = found;
     }
 }
 

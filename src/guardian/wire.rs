@@ -18,6 +18,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
+use std::mem;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -74,6 +75,7 @@ impl Work {
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Surroundings {
     /// All of its environment.
+    #[serde(with = "variables")]
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// None for the daemon's own.
     pub(crate) working_dir: Option<PathBuf>,
@@ -83,6 +85,58 @@ pub(crate) struct Surroundings {
     /// The soft limit of open files that the daemon was started with (getrlimit(2)); it may
     /// have raised its own.
     pub(crate) open_files: Option<u64>,
+}
+
+/// Variables as text where they are text. serde's own form of an `OsString` is a number for each
+/// byte, which takes several times as long to write and to read.
+mod variables {
+    use std::borrow::Cow;
+    use std::ffi::{OsStr, OsString};
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    enum Written<'a> {
+        #[serde(borrow)]
+        Text(Cow<'a, str>),
+        Bytes(Cow<'a, [u8]>),
+    }
+
+    fn write(word: &OsStr) -> Written<'_> {
+        match word.to_str() {
+            Some(text) => Written::Text(text.into()),
+            None => Written::Bytes(word.as_bytes().into()),
+        }
+    }
+
+    fn read(word: Written<'_>) -> OsString {
+        match word {
+            Written::Text(text) => text.into_owned().into(),
+            Written::Bytes(bytes) => OsString::from_vec(bytes.into_owned()),
+        }
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        variables: &[(OsString, OsString)],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(
+            variables
+                .iter()
+                .map(|(name, value)| (write(name), write(value))),
+        )
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<(OsString, OsString)>, D::Error> {
+        let written = Vec::<(Written<'_>, Written<'_>)>::deserialize(from)?;
+        let pairs = written.into_iter();
+        Ok(pairs
+            .map(|(name, value)| (read(name), read(value)))
+            .collect())
+    }
 }
 
 /// Names without values: an environment may hold secrets.
@@ -209,6 +263,8 @@ pub(crate) fn decode<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
 pub(super) struct Link {
     stream: UnixStream,
     received: Vec<u8>,
+    /// How much of that is known to hold no end of a line.
+    searched: usize,
 }
 
 /// What was received.
@@ -226,6 +282,7 @@ impl Link {
         Ok(Self {
             stream,
             received: Vec::new(),
+            searched: 0,
         })
     }
 
@@ -243,10 +300,14 @@ impl Link {
     /// message, counts as ended: nobody sensible is at its other end.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Received<T> {
         loop {
-            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.received.drain(..=end).collect();
+            let new = self.received.iter().skip(self.searched);
+            if let Some(end) = new.copied().position(|byte| byte == b'\n') {
+                let rest = self.received.split_off(self.searched + end + 1);
+                let line = mem::replace(&mut self.received, rest);
+                self.searched = 0;
                 return decode(&line).map_or(Received::End, Received::Message);
             }
+            self.searched = self.received.len();
             match self.read() {
                 Ok(0) => return Received::End,
                 Ok(_) if self.received.len() > MESSAGE_LIMIT => return Received::End,
@@ -293,6 +354,27 @@ mod tests {
         }
         drop(daemon);
         assert!(matches!(link.receive::<Order>(), Received::End));
+    }
+
+    #[test]
+    fn an_environment_arrives_as_it_is_be_it_text_or_not() {
+        use std::os::unix::ffi::OsStringExt;
+        let variable = |name: &str, value: &[u8]| (name.into(), OsString::from_vec(value.into()));
+        let surroundings = Surroundings {
+            environment: vec![
+                variable("TEXT", "a\"\\\n\u{0}ä".as_bytes()),
+                variable("BYTES", b"\xff\n\0"),
+                variable("", b""),
+            ],
+            working_dir: None,
+            identity: Identity::default(),
+            umask: None,
+            open_files: None,
+        };
+        let line = encode(&surroundings).unwrap();
+        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        let received: Surroundings = decode(&line).unwrap();
+        assert_eq!(received.environment, surroundings.environment);
     }
 
     #[test]

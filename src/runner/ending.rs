@@ -61,6 +61,10 @@ fn judge_exit(exit: &Exit, cut_short: Option<CutShort>, success_codes: &[i32]) -
 /// it in where there is none.
 fn reason(exit: &Exit, cut_short: Option<CutShort>) -> Option<String> {
     match (exit, cut_short) {
+        (Exit::Withdrawn, Some(CutShort::LeaseExpired)) => Some(
+            "not started: its lease had run out by then, as this replica or its host was frozen"
+                .to_owned(),
+        ),
         (Exit::Withdrawn, _) => Some("stopped before it was started".to_owned()),
         (Exit::NotStarted(error), _) => Some(error.to_string()),
         (_, Some(CutShort::TimedOut { after })) => {

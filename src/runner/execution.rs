@@ -148,8 +148,9 @@ impl Execution<'_> {
             biased;
             report = self.keeper.report() => Event::Reported(report),
             change = self.orders.changed() => Event::Ordered(change),
-            () = self.output.read() => Event::OutputRead,
             () = silence => Event::SilentForTooLong,
+            // Last: a job that floods it always has some.
+            () = self.output.read() => Event::OutputRead,
         }
     }
 

@@ -20,6 +20,7 @@ use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::scheduler::{Attempt, EndedHow, Ending, Guard};
 
 mod endings;
+mod hostile;
 mod many;
 mod output;
 mod stopping;
