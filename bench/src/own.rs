@@ -144,7 +144,11 @@ impl InProcess {
                     result,
                 }
             }
-            Effect::Start(_) | Effect::Stop { .. } | Effect::Report(_) | Effect::Finish => {
+            Effect::Start(_)
+            | Effect::Stop { .. }
+            | Effect::Guard { .. }
+            | Effect::Report(_)
+            | Effect::Finish => {
                 return None;
             }
         })

@@ -78,6 +78,7 @@ fn program(program: &Program) -> String {
     let text = match program {
         Program::Command(argv) => format!("{argv:?}"),
         Program::Shell(script) => format!("sh -c {:?}", one_line(script)),
+        Program::Http(request) => format!("{} {}", request.method, request.shown_url()),
     };
     store_url::star_passwords(&text)
 }

@@ -6,6 +6,7 @@ use super::args::{Global, HistoryArgs};
 use super::settings::Settings;
 use super::{Exit, complain, output, print_error, store};
 use crate::scheduler::job::JobName;
+use crate::scheduler::lease::Usage;
 use crate::store::AttemptRecord;
 
 /// Shows past attempts, the newest first.
@@ -34,6 +35,8 @@ pub(super) fn run(global: &Global, args: &HistoryArgs) -> Result<Exit, Exit> {
             "ATTEMPT",
             "OUTCOME",
             "TOOK",
+            "CPU",
+            "MEMORY",
             "REPLICA",
             "TOKEN",
             "DETAIL",
@@ -56,16 +59,26 @@ fn row(attempt: &AttemptRecord) -> Vec<String> {
     let started = attempt.attempt > 0;
     let took = attempt.ended_at.saturating_since(attempt.started_at);
     let or_dash = |text: String| if started { text } else { "-".to_owned() };
+    let [cpu, memory] = used(attempt.detail.usage);
     vec![
         attempt.scheduled_at.to_string(),
         attempt.job.to_string(),
         or_dash(attempt.attempt.to_string()),
         attempt.outcome.to_string(),
         or_dash(output::short_duration(took)),
+        cpu,
+        memory,
         attempt.replica.clone(),
         or_dash(attempt.token.to_string()),
         detail(attempt),
     ]
+}
+
+/// CPU time and peak of memory, as far as they are known.
+fn used(usage: Option<Usage>) -> [String; 2] {
+    let usage = usage.unwrap_or_default();
+    let memory = usage.peak_memory.map(|peak| output::short_size(peak.bytes));
+    [usage.cpu.map(output::short_duration), memory].map(|text| text.unwrap_or("-".to_owned()))
 }
 
 /// How it ended, beyond its outcome.
@@ -98,10 +111,18 @@ struct WireAttempt<'a> {
     signal: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_memory_bytes: Option<u64>,
+    /// Whose memory that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_memory_of: Option<&'static str>,
 }
 
 impl<'a> From<&'a AttemptRecord> for WireAttempt<'a> {
     fn from(record: &'a AttemptRecord) -> Self {
+        let usage = record.detail.usage.unwrap_or_default();
         Self {
             job: record.job.as_str(),
             scheduled_at: record.scheduled_at.to_string(),
@@ -115,6 +136,9 @@ impl<'a> From<&'a AttemptRecord> for WireAttempt<'a> {
             exit_code: record.detail.exit_code,
             signal: record.detail.signal,
             reason: record.detail.reason.as_deref(),
+            cpu_seconds: usage.cpu.map(|time| time.as_secs_f64()),
+            peak_memory_bytes: usage.peak_memory.map(|peak| peak.bytes),
+            peak_memory_of: usage.peak_memory.map(|peak| peak.of.as_str()),
         }
     }
 }

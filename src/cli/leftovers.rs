@@ -18,7 +18,7 @@ pub(super) async fn end(replica: &str) {
     match leftovers::end_all(replica, GRACE).await {
         Ok(report) => tell(replica, &report),
         Err(cause) => warn!(
-            replica,
+            %replica,
             "what an earlier life of this replica left running, if anything, runs on: {cause}"
         ),
     }
@@ -26,36 +26,36 @@ pub(super) async fn end(replica: &str) {
 
 fn tell(replica: &str, report: &Report) {
     if let Some(cause) = &report.unseen {
-        warn!(replica, "{cause}");
+        warn!(%replica, "{cause}");
     }
     for leftover in &report.ended {
         warn!(
-            replica,
-            job = leftover.job,
-            run_id = leftover.run_id,
+            %replica,
+            job = %leftover.job,
+            run_id = %leftover.run_id,
             pid = leftover.pid,
-            command = leftover.command,
+            command = %leftover.command,
             "killed a process that an earlier life of this replica left running"
         );
     }
     for leftover in &report.undecided {
         warn!(
-            replica,
-            job = leftover.job,
-            run_id = leftover.run_id,
+            %replica,
+            job = %leftover.job,
+            run_id = %leftover.run_id,
             pid = leftover.pid,
-            command = leftover.command,
+            command = %leftover.command,
             "left a process alone that may be left over: it can't be seen who is above it; \
              let this user see all processes (`hidepid` of /proc), or kill it by hand"
         );
     }
     for (leftover, cause) in &report.survivors {
         error!(
-            replica,
-            job = leftover.job,
-            run_id = leftover.run_id,
+            %replica,
+            job = %leftover.job,
+            run_id = %leftover.run_id,
             pid = leftover.pid,
-            command = leftover.command,
+            command = %leftover.command,
             "a process that an earlier life of this replica left running can't be ended, and its \
              job may run beside it: {cause}; a file system that doesn't answer can cause that, \
              and a restart of the host ends it"
@@ -63,7 +63,7 @@ fn tell(replica: &str, report: &Report) {
     }
     if report.ended.is_empty() && report.survivors.is_empty() && report.undecided.is_empty() {
         debug!(
-            replica,
+            %replica,
             "no earlier life of this replica left anything running"
         );
     }

@@ -16,6 +16,7 @@ mod logs;
 mod next;
 mod output;
 mod preview;
+mod reaper;
 mod run;
 mod run_once;
 mod settings;

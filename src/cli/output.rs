@@ -50,6 +50,21 @@ pub(super) fn short_duration(duration: Duration) -> String {
     }
 }
 
+/// The units of [`short_size`], each 1024 of the one before.
+const SIZE_UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+/// A number of bytes in one unit and at most three digits, but for what is just short of the
+/// next unit: `0 B`, `9.8 MiB`, `34 MiB`, `1023 MiB`, `1.0 GiB`.
+pub(super) fn short_size(bytes: u64) -> String {
+    let unit = bytes.checked_ilog2().map_or(0, |power| power as usize / 10);
+    let whole = bytes >> (10 * unit);
+    if unit == 0 || whole >= 10 {
+        return format!("{whole} {}", SIZE_UNITS[unit]);
+    }
+    let tenths = (bytes >> (10 * (unit - 1))) % 1024 * 10 / 1024;
+    format!("{whole}.{tenths} {}", SIZE_UNITS[unit])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +81,24 @@ mod tests {
             (176_400_000, "2d 1h"),
         ] {
             assert_eq!(short_duration(Duration::from_millis(millis)), shown);
+        }
+    }
+
+    #[test]
+    fn a_size_is_shown_in_one_unit_and_never_as_more_than_it_is() {
+        for (bytes, shown) in [
+            (0, "0 B"),
+            (1, "1 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (10_239, "9.9 KiB"),
+            (10_240, "10 KiB"),
+            (34 << 20, "34 MiB"),
+            ((1 << 30) - 1, "1023 MiB"),
+            (1 << 30, "1.0 GiB"),
+            (u64::MAX, "15 EiB"),
+        ] {
+            assert_eq!(short_size(bytes), shown, "{bytes}");
         }
     }
 }

@@ -1,10 +1,12 @@
 //! `soloist run`: the daemon.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use rustix::process::getpid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook_tokio::Signals;
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
@@ -12,7 +14,7 @@ use uuid::Uuid;
 
 use super::args::{Global, RunArgs};
 use super::settings::{Settings, checked_name};
-use super::{Exit, complain, leftovers, settings, store};
+use super::{Exit, complain, leftovers, reaper, settings, store};
 use crate::clock::SystemClock;
 use crate::config::{Config, SchedulerConfig, Strictness};
 use crate::driver::{Driver, Finished, Request};
@@ -57,6 +59,7 @@ fn refuse_what_is_to_come(args: &RunArgs) -> Result<(), Exit> {
 
 async fn daemon(config: Config, args: &RunArgs) -> Result<Exit, Exit> {
     let mut requests = requests(Hangup::Reload)?;
+    reaper::start(reaper::is_guardian).map_err(deaf)?;
     let store = store::open(&config.scheduler)?;
     let replica = replica(&config.scheduler, args.replica.as_deref())?;
     info!(replica = %replica, id = %replica.id, store = %store.place(),
@@ -134,20 +137,19 @@ pub(super) enum Hangup {
     End,
 }
 
-/// The first SIGTERM or SIGINT drains, the second ends at once. SIGHUP never kills: nobody would
-/// be left to renew the leases of what runs.
+/// The first SIGTERM or SIGINT drains, the second ends at once; to PID 1 SIGQUIT is the same.
+/// SIGHUP never kills: nobody would be left to renew the leases of what runs.
 pub(super) fn requests(hangup: Hangup) -> Result<mpsc::Receiver<Request>, Exit> {
     let mut watched = vec![SIGTERM, SIGINT];
     if hangup == Hangup::Reload || !ignores_hangup() {
         watched.push(SIGHUP);
     }
-    let mut signals = Signals::new(watched).map_err(|cause| {
-        complain(
-            Exit::Failed,
-            &format!("failed to listen for signals: {cause}"),
-            None,
-        )
-    })?;
+    // To PID 1 the kernel passes on nothing that it doesn't listen to, and images of other
+    // programs ask for this one at `docker stop` (STOPSIGNAL).
+    if getpid().is_init() {
+        watched.push(SIGQUIT);
+    }
+    let mut signals = Signals::new(watched).map_err(deaf)?;
     let (sender, requests) = mpsc::channel(2);
     tokio::spawn(async move {
         let mut requests = [Request::Drain, Request::Abort].into_iter();
@@ -172,6 +174,11 @@ pub(super) fn requests(hangup: Hangup) -> Result<mpsc::Receiver<Request>, Exit> 
         std::future::pending::<()>().await;
     });
     Ok(requests)
+}
+
+fn deaf(cause: io::Error) -> Exit {
+    let message = format!("failed to listen for signals: {cause}");
+    complain(Exit::Failed, &message, None)
 }
 
 /// Whether SIGHUP was ignored when this process started, as `nohup` has it. What can't be told

@@ -132,6 +132,8 @@ fn exit_of_command(outcome: Outcome, detail: &AttemptDetail) -> Exit {
     match code.and_then(|code| u8::try_from(code).ok()) {
         Some(0) if outcome != Outcome::Succeeded => Exit::Failed,
         Some(code) => Exit::OfJob(code),
+        // A request has no code.
+        None if outcome == Outcome::Succeeded => Exit::Done,
         None => Exit::Failed,
     }
 }

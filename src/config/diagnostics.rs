@@ -2,7 +2,7 @@
 //!
 //! Problems are collected, so that one look at a file shows all of them. Rendering must never
 //! show a secret: a [`Report`] holds the text of the file with passwords and literal values of
-//! `env` starred out, and messages are made without values that were filled in.
+//! `env` and `http` starred out, and messages are made without values that were filled in.
 
 use std::collections::BTreeSet;
 use std::fmt;

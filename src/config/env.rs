@@ -14,6 +14,7 @@ impl Reader<'_> {
     /// A table of strings that are filled in and that may be secrets.
     pub(super) fn secret_table(&mut self, entry: &Entry<'_>) -> Option<BTreeMap<String, String>> {
         let Some(table) = entry.value.get_ref().as_table() else {
+            self.hide(entry.value);
             self.wrong_type(entry);
             return None;
         };
@@ -32,6 +33,7 @@ impl Reader<'_> {
 
     fn secret(&mut self, name: &str, value: &Value<'_>) -> Option<Text> {
         let Some(text) = value.get_ref().as_str() else {
+            self.hide(value);
             let hint = match written(value) {
                 Some(value) => format!("put it in quotes: `{name} = \"{value}\"`"),
                 None => format!("for example `{name} = \"8080\"`"),
@@ -63,7 +65,7 @@ impl Reader<'_> {
 
 /// The parts of a written value that may be a secret: all but its quotes and its references,
 /// and of those the defaults.
-fn literal_parts(written: &str) -> Vec<Range<usize>> {
+pub(super) fn literal_parts(written: &str) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let end = written.len().saturating_sub(1);
     let mut at = 1.min(end);

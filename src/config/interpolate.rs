@@ -1,10 +1,14 @@
 //! `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` in values that may hold secrets.
 //!
-//! Used for `[scheduler]` and `env` only: a command line is left as it is written, as its shell
+//! Used for `[scheduler]`, `env` and `http` only: a command line is left as it is written, as its shell
 //! has `${…}` of its own. What is filled in must never get into a message or a log.
 
 use std::fs;
 use std::ops::Range;
+
+use super::names::nearest;
+use crate::scheduler::request::{Piece, Template};
+use crate::scheduler::variable::Variable;
 
 /// The largest file that `${file:…}` takes, in bytes: a secret, not a data set.
 const SECRET_FILE_LIMIT: u64 = 64 * 1024;
@@ -29,14 +33,53 @@ pub(super) fn fill_in(
     if !text.contains("${") {
         return Ok(None);
     }
-    let mut filled = String::with_capacity(text.len());
+    let pieces = scan(text, |reference| look_up(reference, env).map(Piece::Secret))?;
+    // There is no variable among them.
+    let filled = Template::new(pieces).fill(|variable| variable.name().into());
+    Ok(Some(filled))
+}
+
+/// As [`fill_in`], with the variables of the contract left for each attempt to fill in.
+pub(super) fn fill_for_attempts(
+    text: &str,
+    env: Environment<'_>,
+) -> Result<Template, Vec<ReferenceError>> {
+    let pieces = scan(text, |reference| {
+        // An attempt has all of them, so that a default is never needed.
+        let name = reference.split(":-").next().unwrap_or_default();
+        if let Some(variable) = Variable::named(name) {
+            return Ok(Piece::Variable(variable));
+        }
+        look_up(reference, env)
+            .map(Piece::Secret)
+            .map_err(|(message, hint)| (message, near_variable(name).unwrap_or(hint)))
+    })?;
+    Ok(Template::new(pieces))
+}
+
+/// The variable that was probably meant by a name that nobody has set.
+fn near_variable(name: &str) -> Option<String> {
+    const PREFIX: &str = "SOLOIST_";
+    let names = Variable::ALL.map(Variable::name);
+    let known = names.iter().filter_map(|known| known.strip_prefix(PREFIX));
+    let near = nearest(name.strip_prefix(PREFIX)?, known)?;
+    Some(format!("did you mean `${{{PREFIX}{near}}}`?"))
+}
+
+/// The parts of a text, with what `resolve` made of the inside of each reference.
+fn scan(
+    text: &str,
+    mut resolve: impl FnMut(&str) -> Result<Piece, (String, String)>,
+) -> Result<Vec<Piece>, Vec<ReferenceError>> {
+    let mut pieces = Vec::new();
     let mut errors = Vec::new();
+    let mut literal = String::new();
     let mut at = 0;
     while let Some(found) = text[at..].find("${") {
         let start = at + found;
-        filled.push_str(&text[at..start]);
-        if filled.ends_with('$') && found > 0 {
-            filled.push('{');
+        literal.push_str(&text[at..start]);
+        if literal.ends_with('$') && found > 0 {
+            literal.push('{');
             at = start + 2;
             continue;
         }
@@ -46,8 +89,11 @@ pub(super) fn fill_in(
             break;
         };
         let span = start..start + length + 1;
-        match look_up(&text[span.start + 2..span.end - 1], env) {
-            Ok(value) => filled.push_str(&value),
+        match resolve(&text[span.start + 2..span.end - 1]) {
+            Ok(piece) => {
+                pieces.push(Piece::Text(std::mem::take(&mut literal)));
+                pieces.push(piece);
+            }
             Err((message, hint)) => errors.push(ReferenceError {
                 span: span.clone(),
                 message,
@@ -56,9 +102,10 @@ pub(super) fn fill_in(
         }
         at = span.end;
     }
-    filled.push_str(&text[at..]);
+    literal.push_str(&text[at..]);
+    pieces.push(Piece::Text(literal));
     if errors.is_empty() {
-        Ok(Some(filled))
+        Ok(pieces)
     } else {
         Err(errors)
     }
@@ -182,6 +229,45 @@ mod tests {
             assert_eq!(filled(text), Ok(Some(expected.into())), "{text}");
         }
         assert_eq!(filled("$HOST {x} $"), Ok(None));
+    }
+
+    #[test]
+    fn the_variables_of_an_attempt_are_left_to_it() {
+        let template =
+            |text| fill_for_attempts(text, &env).map_err(|errors| errors[0].hint.clone());
+        for (text, pieces) in [
+            (
+                "${HOST}/${SOLOIST_JOB}",
+                vec![
+                    Piece::Text(String::new()),
+                    Piece::Secret("redis-1".into()),
+                    Piece::Text("/".into()),
+                    Piece::Variable(Variable::Job),
+                    Piece::Text(String::new()),
+                ],
+            ),
+            (
+                "$${SOLOIST_JOB}",
+                vec![Piece::Text("${SOLOIST_JOB}".into())],
+            ),
+            (
+                "${SOLOIST_ATTEMPT:-1} $",
+                vec![
+                    Piece::Text(String::new()),
+                    Piece::Variable(Variable::Attempt),
+                    Piece::Text(" $".into()),
+                ],
+            ),
+        ] {
+            assert_eq!(template(text), Ok(Template::new(pieces)), "{text}");
+        }
+        let hint = template("${SOLOIST_RUNID}").expect_err("no such variable");
+        assert_eq!(hint, "did you mean `${SOLOIST_RUN_ID}`?");
+        let hint = template("${SOLOIST_STORE}").expect_err("no such variable");
+        assert_eq!(
+            hint,
+            "set it, or give a default: `${SOLOIST_STORE:-default}`"
+        );
     }
 
     #[test]

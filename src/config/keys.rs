@@ -118,9 +118,10 @@ pub(super) static JOB_KEYS: &[Key] = &[
         "a string",
         "shell = \"backup | gzip > /backup/db.gz\"",
     ),
-    later(
+    now(
         "http",
-        "today a job runs a `command` or a `shell`, which may be curl",
+        "a table",
+        "http = { url = \"https://shop.example/close-expired-orders\", method = \"POST\" }",
     ),
     now("env", "a table of strings", "env = { PORT = \"8080\" }"),
     now("working_dir", "a string", "working_dir = \"/srv/shop\""),

@@ -16,6 +16,7 @@ use std::path::Path;
 mod diagnostics;
 mod env;
 mod file;
+mod http;
 mod identity;
 mod interpolate;
 mod job;
@@ -62,7 +63,7 @@ pub struct Config {
 }
 
 impl fmt::Debug for Config {
-    /// Jobs by name alone: their `env` may hold secrets.
+    /// Jobs by name alone: their `env` and `http` may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.jobs.iter().map(|job| &job.name).collect();
         f.debug_struct("Config")

@@ -1,4 +1,4 @@
-//! What a job runs: `command` or `shell`, and the surroundings it runs in.
+//! What a job runs: `command`, `shell` or `http`, and the surroundings it runs in.
 //!
 //! Must never fill in `${…}` in a command or a script: a shell has its own.
 
@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use toml::de::DeValue;
 
 use super::diagnostics::Diagnostic;
+use super::http::{read_http, refuse_keys_of_processes};
 use super::identity::read_identity;
 use super::job::{Keys, push_missing};
 use super::keys::PROGRAM_KEYS;
@@ -27,7 +28,7 @@ pub(super) fn read_command(
     raw: &RawJob<'_>,
     keys: &Keys<'_>,
 ) -> Option<CommandSpec> {
-    let program = read_program(reader, raw, keys);
+    let (program, section) = read_program(reader, raw, keys).unzip();
     let env = read_env(reader, keys);
     let working_dir = keys
         .get("working_dir")
@@ -40,41 +41,55 @@ pub(super) fn read_command(
         .get("output_limit")
         .and_then(|entry| reader.size(entry, LARGEST_OUTPUT_LIMIT))
         .unwrap_or(OUTPUT_LIMIT);
+    let runs_a_program = section.is_none_or(|section| section.get("http").is_none());
     Some(CommandSpec {
-        program: program?,
-        env,
-        working_dir,
-        user: identity.user,
-        group: identity.group,
-        umask: identity.umask,
-        success_codes: success_codes.unwrap_or_else(|| vec![0]),
+        program: program.flatten()?,
+        // What `[defaults]` has of these is for jobs that run programs.
+        env: if runs_a_program { env } else { BTreeMap::new() },
+        working_dir: working_dir.filter(|_| runs_a_program),
+        user: identity.user.filter(|_| runs_a_program),
+        group: identity.group.filter(|_| runs_a_program),
+        umask: identity.umask.filter(|_| runs_a_program),
+        success_codes: success_codes
+            .filter(|_| runs_a_program)
+            .unwrap_or_else(|| vec![0]),
         // At most a MiB, as was checked.
         output_limit: usize::try_from(output_limit).unwrap_or(usize::MAX),
     })
 }
 
-/// One of `command` and `shell`. One in the job takes the place of any in `[defaults]`.
-fn read_program(reader: &mut Reader<'_>, raw: &RawJob<'_>, keys: &Keys<'_>) -> Option<Program> {
+/// One of `command`, `shell` and `http`, if it is right, and the section that it stands in. One
+/// in the job takes the place of any in `[defaults]`.
+fn read_program<'k>(
+    reader: &mut Reader<'_>,
+    raw: &RawJob<'_>,
+    keys: &Keys<'k>,
+) -> Option<(Option<Program>, &'k Section<'k>)> {
     let section = [keys.job, keys.defaults]
         .into_iter()
         .find(|section| PROGRAM_KEYS.iter().any(|key| section.mentions(key)));
     let Some(section) = section else {
-        let hint = "give it a `command = [\"program\", \"argument\"]`, or a `shell = \"…\"`";
+        let hint = "give it a `command = [\"program\", \"argument\"]`, a `shell = \"…\"`, or an `http = { url = \"…\" }`";
         push_missing(&mut reader.problems, raw, "runs nothing", hint);
         return None;
     };
     refuse_two_programs(reader, section);
     let command = section
         .get("command")
-        .and_then(|entry| read_argv(reader, entry));
+        .and_then(|entry| read_argv(reader, entry))
+        .map(Program::Command);
     let shell = section
         .get("shell")
-        .and_then(|entry| reader.full_text(entry));
-    match (command, shell) {
-        (Some(argv), _) => Some(Program::Command(argv)),
-        (None, Some(script)) => Some(Program::Shell(script.value)),
-        (None, None) => None,
+        .and_then(|entry| reader.full_text(entry))
+        .map(|script| Program::Shell(script.value));
+    let http = section
+        .get("http")
+        .and_then(|entry| read_http(reader, entry))
+        .map(|request| Program::Http(Box::new(request)));
+    if section.get("http").is_some() {
+        refuse_keys_of_processes(reader, keys.job);
     }
+    Some((command.or(shell).or(http), section))
 }
 
 fn refuse_two_programs(reader: &mut Reader<'_>, section: &Section<'_>) {
@@ -89,7 +104,7 @@ fn refuse_two_programs(reader: &mut Reader<'_>, section: &Section<'_>) {
         reader.problems.push(
             Diagnostic::error(
                 second.key_span.clone(),
-                format!("a job runs either a `{first_name}` or a `{second_name}`, not both"),
+                format!("a job has either `{first_name}` or `{second_name}`, not both"),
             )
             .related(
                 first.key_span.clone(),

@@ -10,10 +10,10 @@ use toml::de::{DeInteger, DeValue};
 
 use super::diagnostics::{Diagnostic, Problems};
 use super::identity::Accounts;
-use super::interpolate::{Environment, fill_in};
+use super::interpolate::{Environment, ReferenceError, fill_in};
 use super::keys::RETRY_KEYS;
 use super::names::nearest;
-use super::raw::{Entry, kind_of};
+use super::raw::{Entry, Value, kind_of};
 use super::values::{ValueError, format_duration, parse_duration, parse_size};
 use super::wrong_type::{type_hint, written};
 use super::{Host, Strictness};
@@ -62,7 +62,7 @@ pub(super) struct Reader<'a> {
     pub(super) now: Timestamp,
     pub(super) strictness: Strictness,
     pub(super) problems: Problems,
-    /// Where literal values of `env` stand, which a report must not show.
+    /// Where literal values of `env` and `http` stand, which a report must not show.
     pub(super) secrets: Vec<Range<usize>>,
 }
 
@@ -83,6 +83,14 @@ impl<'a> Reader<'a> {
     pub(super) fn error(&mut self, span: &Range<usize>, message: String, hint: impl Into<String>) {
         self.problems
             .push(Diagnostic::error(span.clone(), message).hint(hint));
+    }
+
+    /// Keeps a value out of reports that was not meant to be there, or not as it is. What is no
+    /// text and holds none is no secret.
+    pub(super) fn hide(&mut self, value: &Value<'_>) {
+        if written(value).is_none() {
+            self.secrets.push(value.span());
+        }
     }
 
     pub(super) fn wrong_type(&mut self, entry: &Entry<'_>) {
@@ -125,12 +133,17 @@ impl<'a> Reader<'a> {
                 })
             }
             Err(errors) => {
-                for error in errors {
-                    let span = self.span_within(&text, error.span);
-                    self.error(&span, error.message, error.hint);
-                }
+                self.unfilled(&text, errors);
                 None
             }
+        }
+    }
+
+    /// Tells which references of a text can't be filled in.
+    pub(super) fn unfilled(&mut self, text: &Text, errors: Vec<ReferenceError>) {
+        for error in errors {
+            let span = self.span_within(text, error.span);
+            self.error(&span, error.message, error.hint);
         }
     }
 

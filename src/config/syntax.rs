@@ -25,7 +25,10 @@ pub(super) fn parse<'s>(
             let (diagnostic, secret) = broken_line(source, span, error.message());
             secrets.extend(secret);
             problems.push_syntax(source, diagnostic);
-        } else if let Some(first) = same_header_before(source, &span) {
+            continue;
+        }
+        secrets.extend(value_beside(source, &span));
+        if let Some(first) = same_header_before(source, &span) {
             table_twice = span.start..end_of_table(source, span.end);
             problems.push(duplicate_table(source, first, span));
         } else if !table_twice.contains(&span.start) {
@@ -43,10 +46,8 @@ fn broken_line(
     let line = line_around(source, span.start);
     let text = &source[line.clone()];
     let secret = text.find('=').and_then(|equals| {
-        let key = text[..equals].trim();
-        let is_plain = key != "env"
-            && (keys::find(JOB_KEYS, key).is_some() || keys::find(SCHEDULER_KEYS, key).is_some());
-        (!is_plain).then_some(line.start + equals + 1..line.end)
+        let is_secret = !is_plain(text[..equals].trim());
+        is_secret.then_some(line.start + equals + 1..line.end)
     });
     // Where something is missing there is nothing to underline but what stands before.
     let is_empty = source
@@ -71,6 +72,22 @@ fn broken_line(
     };
     let diagnostic = Diagnostic::error(span, format!("this is not TOML: {message}")).hint(hint);
     (diagnostic, secret)
+}
+
+/// What follows a key that is there twice, on its line, unless that is no secret. Nobody reads
+/// it, who would star it out.
+fn value_beside(source: &str, key: &Range<usize>) -> Option<Range<usize>> {
+    let line = line_around(source, key.start);
+    let text = &source[line.clone()];
+    let of_line = text.split('=').next().unwrap_or_default();
+    let is_secret = text.contains('=') && !is_plain(of_line.trim());
+    (is_secret && key.end <= line.end).then_some(key.end..line.end)
+}
+
+/// Whether what a line sets by this key is shown: it is no secret.
+fn is_plain(key: &str) -> bool {
+    let of_job = keys::find(JOB_KEYS, key).is_some() && !["env", "http"].contains(&key);
+    of_job || keys::find(SCHEDULER_KEYS, key).is_some()
 }
 
 fn line_around(source: &str, at: usize) -> Range<usize> {

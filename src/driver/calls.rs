@@ -92,7 +92,11 @@ impl Calls {
                     }
                 });
             }
-            Effect::Start(_) | Effect::Stop { .. } | Effect::Report(_) | Effect::Finish => {
+            Effect::Start(_)
+            | Effect::Stop { .. }
+            | Effect::Guard { .. }
+            | Effect::Report(_)
+            | Effect::Finish => {
                 unreachable!("not a call to the store")
             }
         }

@@ -25,7 +25,7 @@ use crate::runner::{OutputMode, Runner, RunningAttempt};
 use crate::scheduler::job::Job;
 use crate::scheduler::lease::RunId;
 use crate::scheduler::{
-    Attempt, Effect, Ending, Entropy, Event, Notice, Scheduler, Settings, StopReason,
+    Attempt, Effect, Ending, Entropy, Event, Guard, Notice, Scheduler, Settings, StopReason,
 };
 use crate::store::{Store, StoreEvent};
 
@@ -183,6 +183,7 @@ impl Driver {
                     reason,
                     grace,
                 } => self.stop(run_id, reason, grace),
+                Effect::Guard { run_id, guard } => self.guard(run_id, guard),
                 call => self.calls.make(call, &self.scheduler),
             }
         }
@@ -210,6 +211,12 @@ impl Driver {
         if let Some(attempt) = self.attempts.get(&run_id) {
             tracing::debug!(%run_id, reason = reason.as_str(), ?grace, "stopping");
             attempt.stop(grace);
+        }
+    }
+
+    fn guard(&mut self, run_id: RunId, guard: Guard) {
+        if let Some(attempt) = self.attempts.get(&run_id) {
+            attempt.guard(guard);
         }
     }
 

@@ -113,6 +113,7 @@ fn tell_of_end(notice: &Notice, replica: &str) {
     else {
         return;
     };
+    let usage = detail.usage.unwrap_or_default();
     macro_rules! ended {
         ($level:ident) => {
             line!(
@@ -124,6 +125,8 @@ fn tell_of_end(notice: &Notice, replica: &str) {
                 exit_code = detail.exit_code,
                 signal = detail.signal,
                 reason = detail.reason.as_deref(),
+                cpu_seconds = usage.cpu.map(|time| time.as_secs_f64()),
+                peak_memory_bytes = usage.peak_memory.map(|peak| peak.bytes),
                 "attempt {}",
                 in_words(*outcome)
             )
@@ -212,5 +215,103 @@ fn in_words(outcome: Outcome) -> &'static str {
         Outcome::HandedOver => "was handed over",
         Outcome::Skipped => "was skipped",
         Outcome::Missed => "was missed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fmt::Debug;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    use super::*;
+    use crate::scheduler::job::JobName;
+    use crate::scheduler::lease::{
+        AttemptDetail, FencingToken, MeasuredOf, Occurrence, PeakMemory, Usage,
+    };
+    use crate::scheduler::time::Timestamp;
+
+    /// The fields of a line, in text.
+    type Fields = BTreeMap<&'static str, String>;
+
+    /// Keeps the lines that are logged.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<Fields>>>);
+
+    impl Subscriber for Lines {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+        fn event(&self, event: &Event<'_>) {
+            let mut line = Line(Fields::new());
+            event.record(&mut line);
+            self.0.lock().unwrap().push(line.0);
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    struct Line(Fields);
+
+    impl Visit for Line {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            self.0.insert(field.name(), format!("{value:?}"));
+        }
+    }
+
+    /// What is logged of an end with this usage.
+    fn told(usage: Option<Usage>) -> Fields {
+        let lines = Lines::default();
+        let notice = Notice::Ended {
+            occurrence: Occurrence {
+                job: JobName::new("report").unwrap(),
+                scheduled_at: Timestamp::from_second(0),
+            },
+            attempt: 1,
+            token: FencingToken::new(7),
+            outcome: Outcome::Succeeded,
+            detail: AttemptDetail {
+                usage,
+                ..AttemptDetail::default()
+            },
+        };
+        tracing::subscriber::with_default(lines.clone(), || tell(&notice, "r1"));
+        let mut told = lines.0.lock().unwrap();
+        assert_eq!(told.len(), 1);
+        told.remove(0)
+    }
+
+    #[test]
+    fn the_line_of_an_ended_attempt_has_what_it_used_in_seconds_and_bytes() {
+        let line = told(Some(Usage {
+            cpu: Some(Duration::from_micros(1_250_001)),
+            peak_memory: Some(PeakMemory {
+                bytes: 34 << 20,
+                of: MeasuredOf::LargestProcess,
+            }),
+        }));
+        assert_eq!(line["message"], "attempt succeeded");
+        assert_eq!(line["cpu_seconds"], "1.250001");
+        assert_eq!(line["peak_memory_bytes"], "35651584");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_field_of_the_line() {
+        for usage in [None, Some(Usage::default())] {
+            let line = told(usage);
+            assert!(line.contains_key("message"), "{line:?}");
+            assert!(!line.contains_key("cpu_seconds"), "{line:?}");
+            assert!(!line.contains_key("peak_memory_bytes"), "{line:?}");
+        }
     }
 }

@@ -16,9 +16,10 @@ use rustix::fs::{Access, access, getxattr};
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 
-use super::wire::Used;
+use super::wire::{PeakMemory, Used};
 
-/// What an attempt's cgroup is called: this, the daemon's pid, and the run id.
+/// What an attempt's cgroup is called: this, the PID namespace and the pid of the daemon, and the
+/// run id.
 const PREFIX: &str = "soloist-";
 
 /// Where the daemon itself goes: a cgroup that hands controllers down has no processes itself.
@@ -70,7 +71,7 @@ impl Cgroup {
         let peak = self.read("memory.peak");
         Used {
             cpu: field(&stat, "usage_usec").map(Duration::from_micros),
-            peak_memory: peak.trim().parse().ok(),
+            peak_memory: peak.trim().parse().ok().map(PeakMemory::OfAll),
         }
     }
 }
@@ -89,9 +90,24 @@ fn field(lines: &str, name: &str) -> Option<u64> {
     found.next()?.1.trim().parse().ok()
 }
 
-/// What a daemon calls the cgroup of an attempt.
-pub(crate) fn name_of(daemon: Pid, run_id: &str) -> String {
-    format!("{PREFIX}{}-{run_id}", daemon.as_raw_pid())
+/// What this daemon calls the cgroup of an attempt.
+pub(crate) fn name_of(run_id: &str) -> String {
+    let (namespace, pid) = (pid_namespace(), getpid().as_raw_pid());
+    format!("{PREFIX}{namespace}-{pid}-{run_id}")
+}
+
+/// The number of the namespace in which this process has its pid (pid_namespaces(7)): another
+/// daemon beside it, in another one, may have the same.
+fn pid_namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let digits = link
+        .to_string_lossy()
+        .replace(|c: char| !c.is_ascii_digit(), "");
+    if digits.is_empty() {
+        "0".to_owned()
+    } else {
+        digits
+    }
 }
 
 /// Finds the place for this daemon's attempts, hands it the memory controller if that can be
@@ -108,7 +124,7 @@ pub(crate) fn prepare() -> Option<PathBuf> {
     hand_down_memory(&base);
     sweep(&base);
     // Whether they can be made, and killed, shows by making one.
-    let made = Cgroup::make(&base, &name_of(getpid(), "probe")).ok()?;
+    let made = Cgroup::make(&base, &name_of("probe")).ok()?;
     // Linux 5.14.
     let can_be_killed = made.dir.join("cgroup.kill").exists();
     can_be_killed.then_some(base)
@@ -193,19 +209,22 @@ fn sweep(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else {
         return;
     };
+    let namespace = pid_namespace();
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let daemon = name.to_str().and_then(daemon_in);
-        if daemon.is_some_and(|pid| pid != getpid() && test_kill_process(pid) == Err(Errno::SRCH)) {
+        let daemon = name.to_str().and_then(|name| daemon_in(name, &namespace));
+        if daemon.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH)) {
             let left = Cgroup { dir: entry.path() };
             left.kill();
         }
     }
 }
 
-/// The daemon's pid in the name of an attempt's cgroup.
-fn daemon_in(name: &str) -> Option<Pid> {
-    let (pid, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
+/// The daemon's pid in the name of an attempt's cgroup. Of one in another namespace nobody here
+/// can say whether it lives.
+fn daemon_in(name: &str, namespace: &str) -> Option<Pid> {
+    let rest = name.strip_prefix(PREFIX)?.strip_prefix(namespace)?;
+    let (pid, _) = rest.strip_prefix('-')?.split_once('-')?;
     Pid::from_raw(pid.parse().ok()?)
 }
 
@@ -249,13 +268,13 @@ mod tests {
     }
 
     #[test]
-    fn only_cgroups_of_attempts_name_a_daemon() {
-        let daemon = |name: &str| daemon_in(name).map(Pid::as_raw_pid);
-        let pid = Pid::from_raw(42).unwrap();
-        assert_eq!(daemon(&name_of(pid, "0193-ab")), Some(42));
-        assert_eq!(daemon("soloist"), None);
-        assert_eq!(daemon("soloist-a-b"), None);
-        assert_eq!(daemon("other-42-a"), None);
+    fn only_cgroups_of_attempts_in_this_namespace_name_a_daemon() {
+        let own = pid_namespace();
+        assert_eq!(daemon_in(&name_of("0193-ab"), &own), Some(getpid()));
+        for other in ["soloist", "soloist-a-b", "soloist-7-42-a", "other-42-a"] {
+            assert_eq!(daemon_in(other, &own), None, "{other}");
+        }
+        assert_eq!(daemon_in("soloist-7-42-a", "7"), Pid::from_raw(42));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -17,12 +17,16 @@ use rustix::process::{
 };
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 
-use super::facts::{SpawnError, SpawnErrorKind};
+use super::facts::{SpawnError, SpawnErrorKind, Word};
+use super::http::{self, HttpCall};
 use super::wire::{Launch, Surroundings, Work};
-use super::{identity, program, sys};
+use super::{identity, name_process, program, sys};
 
 /// What the process ends with when it has said why it is not the job.
 const NOT_STARTED: i32 = 127;
+
+/// What a process that makes a request is called.
+const REQUEST_NAME: &str = "job-request";
 
 /// Each variable once.
 type Environment = BTreeMap<OsString, OsString>;
@@ -38,7 +42,8 @@ pub(crate) struct Streams {
 #[derive(Debug)]
 pub(super) struct Forked {
     pub(super) pid: Pid,
-    /// Ends when the job has been executed; before that, a [`SpawnError`] in JSON may come.
+    /// Ends when the job has been executed, or a request has ended; before that, a [`Word`] in
+    /// JSON may come.
     pub(super) word: PipeReader,
 }
 
@@ -73,15 +78,30 @@ fn become_the_job(
     keeper: Pid,
     mut tell: PipeWriter,
 ) -> ! {
-    let Work::Execute { program, arguments } = &launch.work;
-    let error = match enter(&launch.surroundings, program, cgroup, keeper) {
-        Ok(environment) => execute(program, arguments, environment, streams),
-        Err(error) => error,
+    let name = launch.work.name();
+    let word = match (
+        enter(&launch.surroundings, name, cgroup, keeper),
+        &launch.work,
+    ) {
+        (Err(error), _) => Word::NotStarted(error),
+        (Ok(environment), Work::Execute { program, arguments }) => {
+            Word::NotStarted(execute(program, arguments, environment, streams))
+        }
+        (Ok(_), Work::Call(call)) => match request(call, streams) {
+            Ok(()) => sys::exit(0),
+            Err(failure) => Word::Failed(failure),
+        },
     };
-    let word = serde_json::to_vec(&error).unwrap_or_default();
+    let word = serde_json::to_vec(&word).unwrap_or_default();
     // If it can't be told, the code is all there is.
     let _ = tell.write_all(&word);
     sys::exit(NOT_STARTED)
+}
+
+/// Makes the request. The process is this program still, and goes by a name of its own.
+fn request(call: &HttpCall, streams: Streams) -> Result<(), String> {
+    name_process(REQUEST_NAME);
+    http::perform(call, &mut File::from(streams.stdout))
 }
 
 /// Everything but the exec; returns the whole environment. The order matters: what needs the

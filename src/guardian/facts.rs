@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Exited { code: i32 },
     /// A signal ended it, signal(7).
     Signaled { signal: i32, core_dumped: bool },
+    /// A request came to its end: was answered as expected, or why that is not so.
+    Answered { failure: Option<String> },
     /// It never ran: nothing of the job happened.
     NotStarted(SpawnError),
     /// It was told to stop before it was started.
@@ -39,6 +41,14 @@ impl Exit {
             },
         }
     }
+}
+
+/// What a job's process says of itself before it is the job, or where it is no program.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Word {
+    NotStarted(SpawnError),
+    /// How a request failed.
+    Failed(String),
 }
 
 /// Why an attempt was ended from outside, where it was. The first cause stays.
@@ -153,6 +163,10 @@ impl fmt::Display for Exit {
                 }
                 f.write_str(if *core_dumped { " (core dumped)" } else { "" })
             }
+            Exit::Answered { failure: None } => f.write_str("answered as expected"),
+            Exit::Answered {
+                failure: Some(failure),
+            } => f.write_str(failure),
             Exit::NotStarted(error) => error.fmt(f),
             Exit::Withdrawn => f.write_str("never started"),
             Exit::Unknown { cause } => write!(f, "ended in an unknown way: {cause}"),

@@ -31,8 +31,8 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, wai
 
 use super::cgroup::Cgroup;
 use super::child::{self, Forked, Streams};
-use super::facts::{CutShort, Exit, SpawnError};
-use super::wire::{Deadline, End, Launch, Link, Order, Received, Report, Used, Work};
+use super::facts::{CutShort, Exit, SpawnError, Word};
+use super::wire::{Deadline, End, Launch, Link, Order, PeakMemory, Received, Report, Used, Work};
 use super::{KILL_LIMIT, drain, retry, sys, tree, wake_when_parent_ends};
 use crate::clock::{BootAlarm, Clock, SystemClock};
 use crate::scheduler::time::BootTime;
@@ -106,8 +106,8 @@ fn too_late() -> End {
 }
 
 fn never_ran(launch: &Launch, error: &io::Error) -> End {
-    let Work::Execute { program, .. } = &launch.work;
-    End::not_started(SpawnError::explain(error, program, program))
+    let name = launch.work.name();
+    End::not_started(SpawnError::explain(error, name, name))
 }
 
 /// How far an attempt has come on its way out.
@@ -165,6 +165,9 @@ impl Keeper {
     }
 
     fn run(mut self) -> io::Result<()> {
+        if matches!(self.launch.work, Work::Call(_)) {
+            self.tell(&Report::Started); // it will not be executed
+        }
         // An end that has come counts before anything that was due meanwhile, so that a job
         // which made it in time is not taken for one that was stopped.
         while self.somebody_is_left() {
@@ -330,7 +333,8 @@ impl Keeper {
         match word.read(&mut chunk) {
             Ok(0) | Err(_) => {
                 self.word = None;
-                if self.said.is_empty() {
+                let executed = matches!(self.launch.work, Work::Execute { .. });
+                if executed && self.said.is_empty() {
                     self.tell(&Report::Started);
                 }
             }
@@ -362,15 +366,8 @@ impl Keeper {
         while self.exit.is_some() && self.word.is_some() {
             self.hear_the_job(); // what it said on its way out
         }
-        let not_started = serde_json::from_slice(&self.said).map(Exit::NotStarted);
-        let survived = || Exit::Unknown {
-            cause: format!("it survived KILL for {KILL_LIMIT:?}"),
-        };
         let end = End {
-            exit: match not_started {
-                Ok(not_started) => not_started,
-                Err(_) => self.exit.take().unwrap_or_else(survived),
-            },
+            exit: self.exit(),
             cut_short: self.cut_short,
             used: self.used(),
             left_behind: left_behind
@@ -382,12 +379,29 @@ impl Keeper {
         self.tell(&Report::Ended(end));
     }
 
+    fn exit(&mut self) -> Exit {
+        let is_call = matches!(self.launch.work, Work::Call(_));
+        match (serde_json::from_slice(&self.said), self.exit.take()) {
+            (Ok(Word::NotStarted(error)), _) => Exit::NotStarted(error),
+            (Ok(Word::Failed(failure)), _) => Exit::Answered {
+                failure: Some(failure),
+            },
+            (Err(_), Some(Exit::Exited { code: 0 })) if is_call => Exit::Answered { failure: None },
+            (Err(_), Some(exit)) => exit,
+            (Err(_), None) => Exit::Unknown {
+                cause: format!("it survived KILL for {KILL_LIMIT:?}"),
+            },
+        }
+    }
+
     fn used(&self) -> Used {
         let all = sys::children_usage();
         let grouped = self.cgroup.as_ref().map(Cgroup::used).unwrap_or_default();
         Used {
             cpu: grouped.cpu.or(Some(all.cpu)),
-            peak_memory: grouped.peak_memory.or(Some(all.peak_resident)),
+            peak_memory: grouped
+                .peak_memory
+                .or(Some(PeakMemory::OfLargest(all.peak_resident))),
         }
     }
 

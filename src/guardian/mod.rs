@@ -27,6 +27,7 @@
 mod cgroup;
 mod child;
 mod facts;
+pub(crate) mod http;
 pub(crate) mod identity;
 mod keeper;
 mod program;
@@ -54,6 +55,9 @@ use rustix::process::{
 pub(crate) use cgroup::{end as end_cgroup, name_of as cgroup_name, prepare as prepare_cgroups};
 pub(crate) use child::Streams;
 pub(crate) use facts::{CutShort, Exit, SpawnError, SpawnErrorKind};
+
+#[cfg(feature = "daemon")]
+pub(crate) use tree::children;
 
 use crate::clock::{Clock, SystemClock};
 use wire::{End, Report};

@@ -27,6 +27,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{CutShort, Exit, SpawnError};
+use super::http::HttpCall;
 use super::identity::Identity;
 use crate::scheduler::time::BootTime;
 
@@ -56,6 +57,18 @@ pub(crate) enum Work {
         program: String,
         arguments: Vec<String>,
     },
+    /// A request, made by a process of its own, which ends with it.
+    Call(HttpCall),
+}
+
+impl Work {
+    /// What it is called where it can't be started.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Work::Execute { program, .. } => program,
+            Work::Call(_) => "http",
+        }
+    }
 }
 
 /// In what surroundings a job runs.
@@ -215,9 +228,16 @@ impl End {
 pub(crate) struct Used {
     /// Processor time of all its processes, user and system.
     pub(crate) cpu: Option<Duration>,
-    /// In bytes: of all its processes together where it had a cgroup with a memory controller
-    /// (`memory.peak`), else the largest resident set of any one of them (getrusage(2)).
-    pub(crate) peak_memory: Option<u64>,
+    pub(crate) peak_memory: Option<PeakMemory>,
+}
+
+/// The most memory that an attempt held, in bytes, and whose that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum PeakMemory {
+    /// Of all its processes together: it had a cgroup with a memory controller (`memory.peak`).
+    OfAll(u64),
+    /// Of the largest of them, its resident set (getrusage(2)).
+    OfLargest(u64),
 }
 
 /// A message as it goes over the wire.

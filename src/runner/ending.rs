@@ -1,12 +1,34 @@
 //! What became of an attempt: from the facts that its keeper tells to the [`Ending`] that the
 //! scheduler is told.
 
+use crate::guardian::wire::{self, End, Used};
 use crate::guardian::{CutShort, Exit};
-use crate::scheduler::lease::{AttemptDetail, Output};
+use crate::scheduler::lease::{AttemptDetail, MeasuredOf, Output, PeakMemory, Usage};
 use crate::scheduler::{EndedHow, Ending};
 
 /// Judges the facts: the ending without its output.
-pub(super) fn judge(exit: &Exit, cut_short: Option<CutShort>, success_codes: &[i32]) -> Ending {
+pub(super) fn judge(end: &End, success_codes: &[i32]) -> Ending {
+    let mut ending = judge_exit(&end.exit, end.cut_short, success_codes);
+    ending.detail.usage = usage(&end.used);
+    ending
+}
+
+fn usage(used: &Used) -> Option<Usage> {
+    let peak_memory = used.peak_memory.map(|peak| match peak {
+        wire::PeakMemory::OfAll(bytes) => PeakMemory {
+            bytes,
+            of: MeasuredOf::AllProcesses,
+        },
+        wire::PeakMemory::OfLargest(bytes) => PeakMemory {
+            bytes,
+            of: MeasuredOf::LargestProcess,
+        },
+    });
+    let cpu = used.cpu;
+    (cpu.is_some() || peak_memory.is_some()).then_some(Usage { cpu, peak_memory })
+}
+
+fn judge_exit(exit: &Exit, cut_short: Option<CutShort>, success_codes: &[i32]) -> Ending {
     let how = match (exit, cut_short) {
         (Exit::NotStarted(_), _) => EndedHow::Failed,
         (Exit::Withdrawn, _) | (_, Some(CutShort::Stopped | CutShort::LeaseExpired)) => {
@@ -14,6 +36,7 @@ pub(super) fn judge(exit: &Exit, cut_short: Option<CutShort>, success_codes: &[i
         }
         (_, Some(CutShort::TimedOut { .. })) => EndedHow::TimedOut,
         (Exit::Exited { code }, None) if success_codes.contains(code) => EndedHow::Succeeded,
+        (Exit::Answered { failure: None }, None) => EndedHow::Succeeded,
         (_, None) => EndedHow::Failed,
     };
     Ending {
@@ -28,6 +51,7 @@ pub(super) fn judge(exit: &Exit, cut_short: Option<CutShort>, success_codes: &[i
                 _ => None,
             },
             reason: reason(exit, cut_short),
+            usage: None,
         },
         output: Output::default(),
     }
@@ -52,6 +76,7 @@ fn reason(exit: &Exit, cut_short: Option<CutShort>) -> Option<String> {
                 .to_owned(),
         ),
         (Exit::Unknown { .. }, _) | (Exit::Signaled { .. }, None) => Some(exit.to_string()),
+        (Exit::Answered { failure }, None) => failure.clone(),
         (Exit::Exited { .. }, None) | (_, Some(CutShort::Stopped)) => None,
     }
 }
@@ -75,11 +100,11 @@ mod tests {
 
     #[test]
     fn only_an_exit_of_its_own_with_a_success_code_succeeds() {
-        let how = |exit: &Exit| judge(exit, None, &[0, 3]).how;
+        let how = |exit: &Exit| judge_exit(exit, None, &[0, 3]).how;
         assert_eq!(how(&EXITED), EndedHow::Succeeded);
         assert_eq!(how(&Exit::Exited { code: 3 }), EndedHow::Succeeded);
         assert_eq!(how(&Exit::Exited { code: 1 }), EndedHow::Failed);
-        assert_eq!(judge(&EXITED, None, &[3]).how, EndedHow::Failed);
+        assert_eq!(judge_exit(&EXITED, None, &[3]).how, EndedHow::Failed);
         let signaled = Exit::Signaled {
             signal: 9,
             core_dumped: false,
@@ -92,10 +117,10 @@ mod tests {
 
     #[test]
     fn what_was_cut_short_is_no_success_even_with_a_success_code() {
-        let timed_out = judge(&EXITED, TIMED_OUT, &[0]);
+        let timed_out = judge_exit(&EXITED, TIMED_OUT, &[0]);
         assert_eq!(timed_out.how, EndedHow::TimedOut);
         assert_eq!(timed_out.detail.exit_code, Some(0));
-        let stopped = judge(&EXITED, Some(CutShort::Stopped), &[0]);
+        let stopped = judge_exit(&EXITED, Some(CutShort::Stopped), &[0]);
         assert_eq!(stopped.how, EndedHow::Stopped);
         assert_eq!(
             stopped.detail.reason, None,
@@ -105,10 +130,10 @@ mod tests {
 
     #[test]
     fn what_was_withdrawn_is_stopped_and_what_could_not_start_has_failed() {
-        let withdrawn = judge(&Exit::Withdrawn, Some(CutShort::Stopped), &[0]);
+        let withdrawn = judge_exit(&Exit::Withdrawn, Some(CutShort::Stopped), &[0]);
         assert_eq!(withdrawn.how, EndedHow::Stopped);
         assert_eq!(withdrawn.detail.exit_code, None);
-        let failed = judge(&not_started(), None, &[0]);
+        let failed = judge_exit(&not_started(), None, &[0]);
         assert_eq!(failed.how, EndedHow::Failed);
         let reason = failed.detail.reason.unwrap();
         assert_eq!(reason, "can't start `foo`: it is not there");
@@ -122,7 +147,7 @@ mod tests {
                 signal,
                 core_dumped,
             };
-            judge(&exit, None, &[0]).detail.reason.unwrap()
+            judge_exit(&exit, None, &[0]).detail.reason.unwrap()
         };
         assert_eq!(reason(15), "killed by SIGTERM");
         assert_eq!(reason(11), "killed by SIGSEGV (core dumped)");
@@ -136,7 +161,7 @@ mod tests {
             signal: 9,
             core_dumped: false,
         };
-        let detail = judge(&exit, TIMED_OUT, &[0]).detail;
+        let detail = judge_exit(&exit, TIMED_OUT, &[0]).detail;
         assert_eq!(detail.signal, Some(9));
         let reason = "ran over its timeout of 50s: killed by SIGKILL";
         assert_eq!(detail.reason.unwrap(), reason);

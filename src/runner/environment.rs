@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 use crate::scheduler::Attempt;
+use crate::scheduler::variable::Variable;
 
 /// What of the daemon's environment reaches its jobs, apart from [`OF_USER`] and `LC_*`.
 const PASSED_ON: [&str; 15] = [
@@ -93,18 +94,11 @@ impl Environment {
     }
 
     /// What the contract promises to every job; the job's own `env` can't change any of it.
-    fn contract(&self, attempt: &Attempt) -> [(&'static str, String); 8] {
-        [
-            ("SOLOIST_JOB", attempt.job.name.to_string()),
-            ("SOLOIST_SCHEDULED_AT", attempt.scheduled_at.to_string()),
-            ("SOLOIST_ATTEMPT", attempt.number.to_string()),
-            ("SOLOIST_FENCING_TOKEN", attempt.token.to_string()),
-            ("SOLOIST_RUN_ID", attempt.run_id.to_string()),
-            ("SOLOIST_REPLICA", self.replica.to_string()),
-            // No job is sharded yet, and the contract gives these two to those that aren't.
-            ("SOLOIST_SHARD_INDEX", "0".to_owned()),
-            ("SOLOIST_SHARD_TOTAL", "1".to_owned()),
-        ]
+    fn contract(&self, attempt: &Attempt) -> impl Iterator<Item = (&'static str, String)> {
+        let value = |variable: Variable| variable.of(attempt, &self.replica);
+        Variable::ALL
+            .map(|variable| (variable.name(), value(variable)))
+            .into_iter()
     }
 }
 

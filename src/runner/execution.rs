@@ -12,7 +12,7 @@ use tokio::time::{Sleep, sleep, timeout};
 
 use super::ending::judge;
 use super::keeper::{Keeper, unheard};
-use super::launch::{cgroup, launch};
+use super::launch::{cgroup, launch, program_name};
 use super::orders::{Change, Orders};
 use super::output::OutputReader;
 use super::{OutputMode, Shared, leftovers};
@@ -42,7 +42,7 @@ pub(super) async fn run(
         Ok(execution) => execution.run_to_end().await,
         Err(exit) => (ended(exit), Output::default()),
     };
-    let mut ending = judge(&end.exit, end.cut_short, &attempt.job.command.success_codes);
+    let mut ending = judge(&end, &attempt.job.command.success_codes);
     ending.output = output;
     if !end.left_behind.is_empty() {
         tracing::error!(
@@ -72,12 +72,13 @@ async fn start<'a>(
     shared: &'a Arc<Shared>,
     orders: &mut Orders,
 ) -> Result<Execution<'a>, Exit> {
+    let program = program_name(&attempt.job.command.program);
     let getting_ready = async {
         // Never closed.
         let turn = Arc::clone(&shared.starts).acquire_owned().await.ok();
         let (output, streams) = OutputReader::open(attempt, mode, shared.environment.replica())
-            .map_err(|error| Exit::NotStarted(SpawnError::explain(&error, "job", "job")))?;
-        let keeper = Keeper::ask_for(&shared.guardian, &streams).await?;
+            .map_err(|error| Exit::NotStarted(SpawnError::explain(&error, program, program)))?;
+        let keeper = Keeper::ask_for(&shared.guardian, &streams, program).await?;
         Ok((turn, output, keeper))
     };
     let (turn, output, mut keeper) = tokio::select! {
@@ -89,7 +90,7 @@ async fn start<'a>(
     keeper
         .launch(&launch)
         .await
-        .map_err(|error| unheard(&error))?;
+        .map_err(|error| unheard(&error, program))?;
     Ok(Execution {
         attempt,
         shared,

@@ -115,14 +115,6 @@ impl Guardian {
         }
     }
 
-    /// Completes when this is the guardian's process no more. Cancel safe.
-    pub(super) async fn replaced(&self, process: &Process) {
-        let is_other =
-            |state: &State| !matches!(state, State::Running(now) if now.pid == process.pid);
-        // `self` has the sender, so that it can't fail.
-        let _ = self.current.subscribe().wait_for(is_other).await;
-    }
-
     /// Has it replaced, as it does not answer. Keepers and their jobs are not touched.
     pub(super) fn replace(&self, process: &Process) {
         let is_current =

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{sleep, timeout};
 
 use super::guard::{Guardian, NoGuardian};
 use crate::guardian::wire::{Launch, Order, Report, decode, encode};
@@ -17,12 +18,12 @@ use crate::guardian::{DESCRIPTORS, Exit, SpawnError, SpawnErrorKind, Streams};
 /// well. It makes them one after another.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long after a guardian that did nothing it may take to notice that it has ended. If it
-/// has not, it is asked again.
-const NOTICE_LIMIT: Duration = Duration::from_millis(250);
+/// How long guardians are asked, one after another, when they end or don't answer.
+const ASK_LIMIT: Duration = Duration::from_secs(8);
 
-/// How many guardians are asked in turn, when they end or don't answer.
-const TRIES: u32 = 4;
+/// Between two of these, at first and at most: a new guardian is there within milliseconds.
+const ASK_INTERVAL_MIN: Duration = Duration::from_millis(5);
+const ASK_INTERVAL_MAX: Duration = Duration::from_millis(200);
 
 /// A keeper, seen from the daemon. Dropped, it has the keeper kill what runs.
 #[derive(Debug)]
@@ -43,21 +44,20 @@ enum Answer {
 impl Keeper {
     /// Has a keeper made. As long as it was not told what to launch, nothing runs; dropped
     /// before that, this future has had no effect.
-    pub(super) async fn ask_for(guardian: &Guardian, streams: &Streams) -> Result<Self, Exit> {
-        let mut why = String::new();
-        for _ in 0..TRIES {
-            let asked = tokio::time::timeout(ANSWER_LIMIT * 2, ask(guardian, streams));
-            match asked.await {
-                Ok(Ok(Answer::Keeper(keeper))) => return Ok(keeper),
-                Ok(Ok(Answer::Refused(exit))) => return Err(exit),
-                Ok(Ok(Answer::Nothing(cause))) => why = cause,
-                Ok(Err(error)) => why = error.to_string(),
-                Err(_) => "there is no guardian, and none comes".clone_into(&mut why),
+    pub(super) async fn ask_for(
+        guardian: &Guardian,
+        streams: &Streams,
+        program: &str,
+    ) -> Result<Self, Exit> {
+        let mut why = "there is no guardian, and none comes".to_owned();
+        match timeout(ASK_LIMIT, ask_again(guardian, streams, &mut why)).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let why = format!("there is nobody to look after it: {why}");
+                let kind = SpawnErrorKind::Exhausted;
+                Err(Exit::NotStarted(SpawnError::new(kind, program, why)))
             }
         }
-        let why = format!("there is nobody to look after it: {why}");
-        let kind = SpawnErrorKind::Exhausted;
-        Err(Exit::NotStarted(SpawnError::new(kind, "job", why)))
     }
 
     /// Says what to launch.
@@ -81,6 +81,25 @@ impl Keeper {
     }
 }
 
+/// Asks until there is an answer; `why` says why there is none yet.
+async fn ask_again(
+    guardian: &Guardian,
+    streams: &Streams,
+    why: &mut String,
+) -> Result<Keeper, Exit> {
+    let mut interval = ASK_INTERVAL_MIN;
+    loop {
+        match ask(guardian, streams).await {
+            Ok(Answer::Keeper(keeper)) => return Ok(keeper),
+            Ok(Answer::Refused(exit)) => return Err(exit),
+            Ok(Answer::Nothing(cause)) => *why = cause,
+            Err(error) => *why = error.to_string(),
+        }
+        sleep(interval).await;
+        interval = (interval * 2).min(ASK_INTERVAL_MAX);
+    }
+}
+
 async fn ask(guardian: &Guardian, streams: &Streams) -> Result<Answer, NoGuardian> {
     let process = guardian.process().await?;
     let (ours, theirs) = Stream::pair()?;
@@ -95,25 +114,24 @@ async fn ask(guardian: &Guardian, streams: &Streams) -> Result<Answer, NoGuardia
         reports: BufReader::new(reader).lines(),
         orders,
     };
-    let why = match sent {
-        Err(error) => format!("the guardian can't be asked: {error}"),
-        Ok(()) => match tokio::time::timeout(ANSWER_LIMIT, keeper.report()).await {
-            Ok(Some(Report::Ready)) => return Ok(Answer::Keeper(keeper)),
-            Ok(Some(Report::Ended(end))) => return Ok(Answer::Refused(end.exit)),
-            Ok(Some(Report::Started) | None) => "the guardian ended".to_owned(),
-            Err(_) => {
-                guardian.replace(&process);
-                "the guardian did not answer".to_owned()
-            }
-        },
-    };
-    // Or the next would be this one again.
-    let _ = tokio::time::timeout(NOTICE_LIMIT, guardian.replaced(&process)).await;
-    Ok(Answer::Nothing(why))
+    if let Err(error) = sent {
+        return Ok(Answer::Nothing(format!(
+            "the guardian can't be asked: {error}"
+        )));
+    }
+    Ok(match timeout(ANSWER_LIMIT, keeper.report()).await {
+        Ok(Some(Report::Ready)) => Answer::Keeper(keeper),
+        Ok(Some(Report::Ended(end))) => Answer::Refused(end.exit),
+        Ok(Some(Report::Started) | None) => Answer::Nothing("the guardian ended".to_owned()),
+        Err(_) => {
+            guardian.replace(&process);
+            Answer::Nothing("the guardian did not answer".to_owned())
+        }
+    })
 }
 
 /// What a launch that the keeper did not live to hear of comes to.
-pub(super) fn unheard(error: &io::Error) -> Exit {
+pub(super) fn unheard(error: &io::Error, program: &str) -> Exit {
     let why = format!("its keeper ended before it was started: {error}");
-    Exit::NotStarted(SpawnError::new(SpawnErrorKind::Other, "job", why))
+    Exit::NotStarted(SpawnError::new(SpawnErrorKind::Other, program, why))
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Shared;
+use super::http_call::http_call;
 use crate::guardian::cgroup_name;
 use crate::guardian::identity::Identity;
 use crate::guardian::wire::{Deadline, Launch, Surroundings, Work};
@@ -15,7 +16,7 @@ const SHELL: &str = "/bin/sh";
 pub(super) fn launch(attempt: &Attempt, shared: &Shared, deadline: Deadline) -> Launch {
     let job = &attempt.job;
     Launch {
-        work: work(&job.command.program),
+        work: work(attempt, shared.environment.replica()),
         surroundings: Surroundings {
             environment: shared.environment.of(attempt).into_iter().collect(),
             working_dir: job.command.working_dir.clone(),
@@ -36,12 +37,13 @@ pub(super) fn launch(attempt: &Attempt, shared: &Shared, deadline: Deadline) -> 
 /// Where an attempt gets its cgroup, if anywhere, and its name.
 pub(super) fn cgroup(attempt: &Attempt, shared: &Shared) -> Option<(PathBuf, String)> {
     let base = shared.cgroups.clone()?;
-    let name = cgroup_name(rustix::process::getpid(), &attempt.run_id.to_string());
+    let name = cgroup_name(&attempt.run_id.to_string());
     Some((base, name))
 }
 
-fn work(program: &Program) -> Work {
-    match program {
+fn work(attempt: &Attempt, replica: &str) -> Work {
+    match &attempt.job.command.program {
+        Program::Http(request) => Work::Call(http_call(attempt, replica, request)),
         Program::Shell(script) => Work::Execute {
             program: SHELL.to_owned(),
             arguments: vec!["-c".to_owned(), script.clone()],
@@ -53,5 +55,14 @@ fn work(program: &Program) -> Work {
                 arguments: argv.collect(),
             }
         }
+    }
+}
+
+/// What an attempt is called where it can't be started.
+pub(super) fn program_name(program: &Program) -> &str {
+    match program {
+        Program::Shell(_) => SHELL,
+        Program::Command(argv) => argv.first().map_or("", String::as_str),
+        Program::Http(_) => "http",
     }
 }

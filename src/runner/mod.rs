@@ -28,11 +28,13 @@ use crate::guardian::wire::Deadline;
 use crate::scheduler::lease::{AttemptDetail, Output};
 use crate::scheduler::{Attempt, EndedHow, Ending, Guard};
 
+mod budget;
 mod descriptors;
 mod ending;
 mod environment;
 mod execution;
 mod guard;
+mod http_call;
 mod keeper;
 mod launch;
 #[cfg_attr(

@@ -1,5 +1,5 @@
-//! What a job writes: read as fast as it comes, the first and the last of it kept, all of it
-//! logged line by line.
+//! What a job writes: read as fast as it comes, the first and the last of it kept, and logged
+//! line by line, up to a rate.
 //!
 //! Reading never stops while the job runs, whatever has been kept already: a full pipe would
 //! block the job. Memory is bounded by `output_limit` and [`LINE_LENGTH_LIMIT`] a stream; no
@@ -13,8 +13,10 @@ use std::sync::Arc;
 
 use tokio::net::unix::pipe::Receiver;
 
+use super::budget::{Budget, LOG_RATE};
 use super::lines::LineSplitter;
 use super::{OUTPUT_LOG_TARGET, OutputMode};
+use crate::clock::{Clock, SystemClock};
 use crate::guardian::Streams;
 use crate::scheduler::Attempt;
 use crate::scheduler::lease::{Captured, Output};
@@ -74,6 +76,7 @@ struct StreamReader {
     pipe: Option<Receiver>,
     capture: Capture,
     lines: LineSplitter,
+    budget: Budget,
     log: LogFields,
 }
 
@@ -101,6 +104,22 @@ impl LogFields {
         );
     }
 
+    fn left_out(&self, bytes: u64) {
+        let Self {
+            attempt,
+            replica,
+            stream,
+        } = self;
+        tracing::warn!(
+            job = %attempt.job.name, scheduled_at = %attempt.scheduled_at,
+            attempt = attempt.number, token = attempt.token.get(), replica = &**replica,
+            stream, bytes,
+            "output was left out of the log: the job writes faster than {} KiB/s; \
+             its first and last part are kept for `soloist logs`",
+            LOG_RATE / 1024
+        );
+    }
+
     fn read_failed(&self, error: &io::Error) {
         let Self {
             attempt,
@@ -122,6 +141,7 @@ impl StreamReader {
             pipe,
             capture: Capture::new(log.attempt.job.command.output_limit),
             lines: LineSplitter::default(),
+            budget: Budget::new(SystemClock.boot()),
             log,
         }
     }
@@ -156,14 +176,35 @@ impl StreamReader {
 
     fn take(&mut self, bytes: &[u8]) {
         self.capture.push(bytes);
-        if tracing::enabled!(target: OUTPUT_LOG_TARGET, tracing::Level::INFO) {
-            self.lines.push(bytes, |line| self.log.line(line));
+        if !tracing::enabled!(target: OUTPUT_LOG_TARGET, tracing::Level::INFO) {
+            return;
+        }
+        if let Some(unlogged) = self.budget.refill(SystemClock.boot()) {
+            self.log.left_out(unlogged);
+        }
+        let (budget, log) = (&mut self.budget, &self.log);
+        match budget.is_spent() {
+            true => budget.leave_out(bytes.len()),
+            false => self.lines.push(bytes, |line| {
+                if budget.pays_for(line.len()) {
+                    log.line(line);
+                }
+            }),
         }
     }
 
     fn end(&mut self) {
         self.pipe = None;
-        self.lines.finish(|line| self.log.line(line));
+        let (budget, log) = (&mut self.budget, &self.log);
+        self.lines.finish(|line| {
+            if budget.pays_for(line.len()) {
+                log.line(line);
+            }
+        });
+        if budget.unlogged() > 0 {
+            log.left_out(budget.unlogged());
+            *budget = Budget::new(SystemClock.boot());
+        }
     }
 
     fn finish(mut self) -> Captured {

@@ -247,16 +247,17 @@ impl Scheduler {
             return;
         };
         let (occurrence, run_id) = (claim.occurrence.clone(), claim.run_id);
-        let startable = self.held.granted(job.clone(), claim, grant, sent, now);
-        if !startable || self.draining {
-            let reason = if startable {
-                "the replica was shutting down"
-            } else {
-                "granted too late"
-            };
-            self.held.never_started(run_id, reason, now);
-            return;
-        }
+        let guard = self.held.granted(job.clone(), claim, grant, sent, now);
+        let guard = match guard {
+            Some(guard) if !self.draining => guard,
+            other => {
+                let reason = match other {
+                    Some(_) => "the replica was shutting down",
+                    None => "granted too late",
+                };
+                return self.held.never_started(run_id, reason, now);
+            }
+        };
         let takeover = grant.attempt > 1;
         let scheduled_at = occurrence.scheduled_at;
         self.report(Notice::Started {
@@ -265,17 +266,13 @@ impl Scheduler {
             takeover,
         });
         let (number, token) = (grant.attempt, grant.token);
-        let far = BootTime::since_boot(std::time::Duration::from_secs(u32::MAX as u64));
         let attempt = Attempt {
-            guard: crate::scheduler::Guard {
-                stop_at: far,
-                kill_at: far,
-            },
             job,
             scheduled_at,
             run_id,
             number,
             token,
+            guard,
         };
         self.effects.push_back(Effect::Start(attempt));
     }

@@ -99,7 +99,7 @@ pub enum EndedHow {
     Failed,
     /// It was stopped for running over its timeout.
     TimedOut,
-    /// It was stopped, as an [`Effect::Stop`] asked.
+    /// It was stopped: an [`Effect::Stop`] asked for it, or its [`Guard`] came to its end.
     Stopped,
 }
 
@@ -128,6 +128,15 @@ pub enum Effect {
         /// From TERM to KILL.
         grace: Duration,
     },
+    /// Let an attempt run for longer than its last guard said: its lease was renewed. While it
+    /// is being ended for a drain too, as its grace may outlast the lease that it had then; not
+    /// once it is being ended for its lease.
+    Guard {
+        /// Which.
+        run_id: RunId,
+        /// Until when.
+        guard: Guard,
+    },
     /// Tell people.
     Report(Notice),
     /// All is done: take this replica off the list and end.
@@ -147,8 +156,19 @@ pub struct Attempt {
     pub number: u32,
     /// Handed to the job.
     pub token: FencingToken,
-    /// What its lease allows.
+    /// Until when it may run at first; an [`Effect::Guard`] follows each renewal of its lease.
     pub guard: Guard,
+}
+
+/// Until when an attempt may run by the lease that it runs under. Whoever holds it ends the
+/// attempt by it without being told to: a replica that is frozen tells nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// When TERM is due, so that the grace is over at `kill_at`. Not after it.
+    pub stop_at: BootTime,
+    /// When KILL must have been sent. The store's deadline is later by what KILL takes to act
+    /// and two hosts' clocks may drift apart.
+    pub kill_at: BootTime,
 }
 
 /// Why an attempt is ended from outside.
@@ -301,13 +321,4 @@ pub enum Notice {
         /// How many attempts are still running.
         running: usize,
     },
-}
-
-/// By when an attempt has to end for the sake of its lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Guard {
-    /// When TERM is due.
-    pub stop_at: BootTime,
-    /// When KILL is due.
-    pub kill_at: BootTime,
 }

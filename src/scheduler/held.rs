@@ -12,20 +12,20 @@
 //! Must never: trust a lease past `trust_until`, or drop one whose release is not acknowledged.
 
 mod giving_up;
+mod lease;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::claims::backoff;
-use super::effect::{EndedHow, Ending, Notice, StopReason};
-use super::job::{Job, OnCrash};
+pub(super) use self::lease::{AfterRenewal, Stop};
+
+use self::lease::Lease;
+use super::effect::{Ending, Guard, Notice};
+use super::job::Job;
 use super::lease::{
-    AttemptDetail, BATCH_LIMIT, Claim, FencingToken, Grant, Origin, Outcome, Output, Release,
-    ReleaseAnswer, Renewal, RenewalAnswer, RunId,
+    BATCH_LIMIT, Claim, FencingToken, Grant, Release, ReleaseAnswer, Renewal, RenewalAnswer, RunId,
 };
-use super::margins::Margins;
-use super::time::{BootTime, Timestamp};
+use super::time::BootTime;
 use super::timers::Timers;
 
 /// Calls that release leases and are under way at once. What ends meanwhile travels in the next
@@ -54,42 +54,9 @@ impl Work {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Stop {
-    pub(super) run_id: RunId,
-    pub(super) reason: StopReason,
-    pub(super) grace: Duration,
-    pub(super) notice: Notice,
-}
-
-#[derive(Debug)]
-struct Lease {
-    job: Arc<Job>,
-    claim: Claim,
-    grant: Grant,
-    margins: Margins,
-    trust_until: BootTime,
-    last_deadline: Timestamp,
-    renew_at: BootTime,
-    renewing: bool,
-    stopping: Option<StopReason>,
-    /// When a drain stops it.
-    drain_at: Option<BootTime>,
-    ended: Option<Ended>,
-}
-
-#[derive(Debug)]
-struct Ended {
-    ending: Ending,
-    outcome: Outcome,
-    release_at: BootTime,
-    releasing: bool,
-    failures: u32,
-}
-
 impl HeldLeases {
-    /// Takes in a grant that was asked for at `sent`. False: too little is left of it to start
-    /// anything under it.
+    /// Takes in a grant that was asked for at `sent`, and says until when an attempt may run
+    /// under it. None: too little is left of it to start anything.
     pub(super) fn granted(
         &mut self,
         job: Arc<Job>,
@@ -97,26 +64,13 @@ impl HeldLeases {
         grant: Grant,
         sent: BootTime,
         now: BootTime,
-    ) -> bool {
-        let margins = Margins::of(claim.ttl);
+    ) -> Option<Guard> {
         let run_id = claim.run_id;
-        let lease = Lease {
-            trust_until: margins.trust_until(sent, grant.remaining),
-            last_deadline: grant.deadline,
-            renew_at: sent + margins.renewal_interval(),
-            renewing: false,
-            stopping: None,
-            drain_at: None,
-            ended: None,
-            job,
-            claim,
-            grant,
-            margins,
-        };
-        let startable = now < lease.stop_at();
+        let lease = Lease::granted(job, claim, grant, sent);
+        let guard = lease.guard();
         self.timers.set(run_id, lease.next_wakeup());
         self.leases.insert(run_id, lease);
-        startable
+        (now < guard.stop_at).then_some(guard)
     }
 
     /// The tokens of our leases.
@@ -126,24 +80,9 @@ impl HeldLeases {
 
     /// Gives back a lease under which nothing was started: another replica may.
     pub(super) fn never_started(&mut self, run_id: RunId, reason: &str, now: BootTime) {
-        let detail = AttemptDetail::reason(format!("never started: {reason}"));
-        let ending = Ending {
-            how: EndedHow::Stopped,
-            detail,
-            output: Output::default(),
-        };
-        self.ended(run_id, ending, now);
-        // Nothing ran, so another may run it even where it may run at most once; but nobody else
-        // runs what a person asked for here.
-        let Some(lease) = self.leases.get_mut(&run_id) else {
-            return;
-        };
-        let outcome = match lease.claim.origin {
-            Origin::Schedule => Outcome::HandedOver,
-            Origin::Manual => Outcome::Cancelled,
-        };
-        if let Some(ended) = &mut lease.ended {
-            ended.outcome = outcome;
+        if let Some(lease) = self.leases.get_mut(&run_id) {
+            lease.end_unstarted(reason, now);
+            self.timers.set(run_id, lease.next_wakeup());
         }
     }
 
@@ -168,26 +107,11 @@ impl HeldLeases {
     }
 
     /// Takes in the end of an attempt.
-    pub(super) fn ended(&mut self, run_id: RunId, mut ending: Ending, now: BootTime) {
-        let Some(lease) = self.leases.get_mut(&run_id) else {
-            return;
-        };
-        let outcome = lease.outcome(ending.how);
-        if let (EndedHow::Stopped, Some(reason)) = (ending.how, lease.stopping) {
-            ending
-                .detail
-                .reason
-                .get_or_insert_with(|| reason.as_str().to_owned());
+    pub(super) fn ended(&mut self, run_id: RunId, ending: Ending, now: BootTime) {
+        if let Some(lease) = self.leases.get_mut(&run_id) {
+            lease.end(ending, now);
+            self.timers.set(run_id, lease.next_wakeup());
         }
-        let release = Ended {
-            ending,
-            outcome,
-            release_at: now,
-            releasing: false,
-            failures: 0,
-        };
-        lease.ended = Some(release);
-        self.timers.set(run_id, lease.next_wakeup());
     }
 
     /// What has come due.
@@ -200,10 +124,7 @@ impl HeldLeases {
             };
             work.stops.extend(lease.stop_if_due(now));
             lease.give_up_if_over(now);
-            if lease.renewal_due(now) {
-                lease.renewing = true;
-                work.renewals.push(lease.renewal());
-            }
+            work.renewals.extend(lease.renew_if_due(now));
             if lease.release_due(now) {
                 let call_free = self.release_calls < RELEASE_CALLS;
                 match call_free && fits(&work.releases, lease) {
@@ -242,31 +163,11 @@ impl HeldLeases {
         answer: Option<RenewalAnswer>,
         sent: BootTime,
         now: BootTime,
-    ) -> Option<Stop> {
+    ) -> Option<AfterRenewal> {
         let lease = self.leases.get_mut(&renewal.run_id)?;
-        lease.renewing = false;
-        let stop = match answer {
-            None => {
-                lease.renew_at = now + lease.margins.renewal_retry();
-                None
-            }
-            Some(RenewalAnswer::Renewed {
-                deadline,
-                remaining,
-            }) => {
-                let until = lease.margins.trust_until(sent, remaining);
-                lease.trust_until = lease.trust_until.max(until);
-                lease.last_deadline = deadline;
-                lease.renew_at = sent + lease.margins.renewal_interval();
-                None
-            }
-            Some(RenewalAnswer::Lost) => {
-                lease.renew_at = FAR_FUTURE;
-                lease.lost()
-            }
-        };
+        let after = lease.renewal_came_back(answer, sent, now);
         self.timers.set(renewal.run_id, lease.next_wakeup());
-        stop
+        after
     }
 
     /// Takes in the answers to releases, none where the call failed.
@@ -318,11 +219,7 @@ impl HeldLeases {
         let Some(lease) = self.leases.get_mut(&run_id) else {
             return;
         };
-        if let Some(ended) = &mut lease.ended {
-            ended.releasing = false;
-            ended.release_at = now + backoff(ended.failures, dice);
-            ended.failures += 1;
-        }
+        lease.release_failed(now, dice);
         self.timers.set(run_id, lease.next_wakeup());
     }
 
@@ -341,147 +238,6 @@ impl HeldLeases {
     }
 }
 
-impl Lease {
-    /// When TERM has to be sent so that KILL comes in time.
-    fn stop_at(&self) -> BootTime {
-        self.trust_until - self.margins.stop_grace(self.job.kill_grace)
-    }
-
-    fn stop_if_due(&mut self, now: BootTime) -> Option<Stop> {
-        if self.ended.is_some() {
-            return None;
-        }
-        if now >= self.stop_at()
-            && !matches!(self.stopping, Some(reason) if reason != StopReason::Draining)
-        {
-            let left = self.trust_until.saturating_since(now);
-            return Some(self.stop(StopReason::LeaseExpiring, left.min(self.job.kill_grace)));
-        }
-        let drained = self.drain_at.is_some_and(|at| now >= at);
-        (drained && self.stopping.is_none())
-            .then(|| self.stop(StopReason::Draining, self.job.kill_grace))
-    }
-
-    /// Somebody else may be running it: no grace is left.
-    fn lost(&mut self) -> Option<Stop> {
-        if self.ended.is_some() || self.stopping == Some(StopReason::LeaseLost) {
-            return None;
-        }
-        Some(self.stop(StopReason::LeaseLost, Duration::ZERO))
-    }
-
-    fn stop(&mut self, reason: StopReason, grace: Duration) -> Stop {
-        self.stopping = Some(reason);
-        let notice = Notice::Stopping {
-            occurrence: self.claim.occurrence.clone(),
-            attempt: self.grant.attempt,
-            token: self.grant.token,
-            reason,
-        };
-        Stop {
-            run_id: self.claim.run_id,
-            reason,
-            grace,
-            notice,
-        }
-    }
-
-    /// How the attempt's end is written down. One that was stopped on the way counts as cut
-    /// short, whatever code it ended with: it may have stopped in the middle of its work.
-    fn outcome(&self, how: EndedHow) -> Outcome {
-        match (how, self.claim.on_crash, self.stopping) {
-            (EndedHow::Succeeded, ..) => Outcome::Succeeded,
-            (EndedHow::Failed, ..) => Outcome::Failed,
-            (EndedHow::TimedOut, ..) => Outcome::TimedOut,
-            (EndedHow::Stopped, OnCrash::Rerun, _) => Outcome::HandedOver,
-            (EndedHow::Stopped, OnCrash::Skip, Some(StopReason::Draining) | None) => {
-                Outcome::Cancelled
-            }
-            (EndedHow::Stopped, OnCrash::Skip, Some(_)) => Outcome::Lost,
-        }
-    }
-
-    fn renewable(&self) -> bool {
-        !self.renewing
-            && self.stopping != Some(StopReason::LeaseLost)
-            && self.renew_at < self.trust_until
-    }
-
-    fn renewal_due(&self, now: BootTime) -> bool {
-        self.renewable() && now >= self.renew_at
-    }
-
-    /// A lease that can't be trusted any more is not renewed, as another replica may have it.
-    /// Its renewal must not stay due either: after a freeze it would be due for ever.
-    fn give_up_if_over(&mut self, now: BootTime) {
-        if now >= self.trust_until {
-            self.renew_at = FAR_FUTURE;
-        }
-    }
-
-    fn release_due(&self, now: BootTime) -> bool {
-        self.ended
-            .as_ref()
-            .is_some_and(|ended| !ended.releasing && now >= ended.release_at)
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal {
-            occurrence: self.claim.occurrence.clone(),
-            origin: self.claim.origin,
-            run_id: self.claim.run_id,
-            token: self.grant.token,
-            attempt: self.grant.attempt,
-            on_crash: self.claim.on_crash,
-            ttl: self.claim.ttl,
-            last_deadline: self.last_deadline,
-        }
-    }
-
-    fn begin_release(&mut self) -> Option<Release> {
-        let ended = self.ended.as_mut()?;
-        ended.releasing = true;
-        Some(Release {
-            occurrence: self.claim.occurrence.clone(),
-            origin: self.claim.origin,
-            run_id: self.claim.run_id,
-            token: self.grant.token,
-            attempt: self.grant.attempt,
-            on_crash: self.claim.on_crash,
-            outcome: ended.outcome,
-            detail: ended.ending.detail.clone(),
-            output: ended.ending.output.clone(),
-            retention: self.claim.retention,
-        })
-    }
-
-    fn renewal_wakeup(&self) -> BootTime {
-        if self.renewable() {
-            self.renew_at
-        } else {
-            FAR_FUTURE
-        }
-    }
-
-    fn next_wakeup(&self) -> BootTime {
-        let renewal = self.renewal_wakeup();
-        if let Some(ended) = &self.ended {
-            return if ended.releasing {
-                renewal
-            } else {
-                renewal.min(ended.release_at)
-            };
-        }
-        match self.stopping {
-            None => renewal
-                .min(self.stop_at())
-                .min(self.drain_at.unwrap_or(FAR_FUTURE)),
-            Some(StopReason::Draining) => renewal.min(self.stop_at()),
-            Some(_) => renewal,
-        }
-    }
-}
-
 /// Whether the release of a lease can go along with others: the call has room, and none of
 /// them is of the same job.
 fn fits(releases: &[Release], lease: &Lease) -> bool {
@@ -489,6 +245,3 @@ fn fits(releases: &[Release], lease: &Lease) -> bool {
     let another = |release: &Release| release.occurrence.job != *job;
     releases.len() < BATCH_LIMIT && releases.iter().all(another)
 }
-
-/// Later than any boot lasts: nothing is due.
-const FAR_FUTURE: BootTime = BootTime::since_boot(Duration::from_secs(u32::MAX as u64));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::lease::Retention;
+use super::request::HttpRequest;
 use super::schedule::Schedule;
 
 /// The longest name of a job, replica or namespace, in bytes: they become parts of keys.
@@ -109,7 +110,7 @@ pub struct Job {
 /// Values of `env` may be secrets: [`fmt::Debug`] shows the names alone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CommandSpec {
-    /// The program or script.
+    /// The program, script or request.
     pub program: Program,
     /// Added to what every job is given, and over it.
     pub env: BTreeMap<String, String>,
@@ -154,13 +155,16 @@ impl fmt::Debug for CommandSpec {
     }
 }
 
-/// `command` or `shell` of a job.
+/// `command`, `shell` or `http` of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
     /// An argument vector, given to execve(2) as it stands; never empty.
     Command(Vec<String>),
     /// A script for `/bin/sh -c`.
     Shell(String),
+    /// A request, which the job is the answer to. `env`, `working_dir` and `success_codes` don't
+    /// apply.
+    Http(Box<HttpRequest>),
 }
 
 /// What becomes of an occurrence whose holder vanished in the middle of it.

@@ -20,11 +20,15 @@
 //! Must never: hold a decision. Deciding is the store's side (`store::rules`) and the
 //! replica's side (`scheduler::Scheduler`).
 
+mod usage;
+
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+pub use self::usage::{MeasuredOf, PeakMemory, Usage};
 
 use super::job::{JobName, OnCrash};
 use super::time::Timestamp;
@@ -365,6 +369,9 @@ pub struct AttemptDetail {
     /// In words, where the code doesn't say it all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
+    /// What it used; none where nothing could be measured, or nothing ran.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub usage: Option<Usage>,
 }
 
 impl AttemptDetail {

@@ -89,7 +89,7 @@ impl Margins {
     }
 
     /// What is kept back for KILL to take effect.
-    fn kill_margin(self) -> Duration {
+    pub fn kill_margin(self) -> Duration {
         self.tenth()
     }
 

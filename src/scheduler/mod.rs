@@ -22,11 +22,13 @@ mod held;
 pub mod job;
 pub mod lease;
 pub mod margins;
+pub mod request;
 pub mod schedule;
 mod store_clock;
 mod table;
 pub mod time;
 mod timers;
+pub mod variable;
 mod watch;
 
 use std::collections::{HashSet, VecDeque};
@@ -41,9 +43,11 @@ pub use self::effect::{
 pub use self::store_clock::ClockJump;
 
 use self::claims::Claims;
-use self::held::{HeldLeases, Stop};
+use self::held::{AfterRenewal, HeldLeases, Stop};
 use self::job::{Job, JobName};
-use self::lease::{Answered, BATCH_LIMIT, Caller, FencingToken, Replica, RunId, Scope};
+use self::lease::{
+    Answered, BATCH_LIMIT, Caller, FencingToken, Renewal, RenewalAnswer, Replica, RunId, Scope,
+};
 use self::margins::Margins;
 use self::store_clock::StoreClock;
 use self::table::Table;
@@ -146,16 +150,7 @@ impl Scheduler {
                 renewals,
                 sent,
                 result,
-            } => {
-                let answers = self.heard(sent, now, result);
-                for (index, renewal) in renewals.iter().enumerate() {
-                    let answer = answers
-                        .as_ref()
-                        .and_then(|all| all.answer.get(index).copied());
-                    let stop = self.held.renewed(renewal, answer, sent, now);
-                    stop.into_iter().for_each(|stop| self.stop(stop));
-                }
-            }
+            } => self.renewed(&renewals, sent, result, now),
             Event::Released { runs, sent, result } => {
                 let answers = self.heard(sent, now, result);
                 let answers = answers.as_ref().map(|all| all.answer.as_slice());
@@ -326,6 +321,28 @@ impl Scheduler {
                     self.watch.look_now(Scope::All, now);
                 }
                 Some(answered)
+            }
+        }
+    }
+
+    fn renewed(
+        &mut self,
+        renewals: &[Renewal],
+        sent: BootTime,
+        result: CallResult<Vec<RenewalAnswer>>,
+        now: BootTime,
+    ) {
+        let answers = self.heard(sent, now, result);
+        let answers = answers.map(|all| all.answer).unwrap_or_default();
+        for (index, renewal) in renewals.iter().enumerate() {
+            let answer = answers.get(index).copied();
+            match self.held.renewed(renewal, answer, sent, now) {
+                None => {}
+                Some(AfterRenewal::Stop(stop)) => self.stop(stop),
+                Some(AfterRenewal::Guard(guard)) => {
+                    let run_id = renewal.run_id;
+                    self.effects.push_back(Effect::Guard { run_id, guard });
+                }
             }
         }
     }

@@ -58,6 +58,30 @@ fn check_prints_each_job_with_its_next_occurrences() {
 }
 
 #[test]
+fn check_shows_where_a_request_leads_and_no_secret() {
+    let place = Place::with_table(
+        r#"
+        [jobs.x]
+        schedule = "@daily"
+        timeout = "5s"
+        [jobs.x.http]
+        url = "https://u:s3cr3t@shop.example/${KEY}/${SOLOIST_JOB}?key=s3cr3t#s3cr3t"
+        method = "PUT"
+        body = "s3cr3t"
+        headers = { Authorization = "Bearer s3cr3t", Content-Type = "text/plain" }
+        "#,
+    );
+    let ended = place.run_with(&["check"], &[("KEY", "s3cr3t")]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let line = "  runs PUT https://***@shop.example/***/${SOLOIST_JOB}?***; timeout 5s";
+    assert!(ended.stdout.contains(line), "{}", ended.stdout);
+    let warning = "warning: what follows `#` in a URL is never sent";
+    assert!(ended.stderr.contains(warning), "{}", ended.stderr);
+    let shown = ended.stdout + &ended.stderr;
+    assert!(!shown.contains("s3cr3t"), "{shown}");
+}
+
+#[test]
 fn check_shows_warnings_and_no_secret() {
     let ended = Place::with_table(TABLE).run(&["check"]);
     assert!(

@@ -11,7 +11,7 @@ pub(crate) struct Fault {
     pub(crate) hint: &'static str,
 }
 
-const fn fault(
+pub(crate) const fn fault(
     table: &'static str,
     line: usize,
     at: &'static str,
@@ -194,7 +194,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "%shell = \"x\"",
         4,
         "shell",
-        "a job runs either a `command` or a `shell`, not both",
+        "a job has either `command` or `shell`, not both",
         "keep one of them",
     ),
     fault(

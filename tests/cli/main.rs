@@ -3,5 +3,7 @@
 mod bad_input;
 mod commands;
 mod faults;
+mod history;
+mod http_faults;
 mod soloist;
 mod surroundings;

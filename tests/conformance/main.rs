@@ -58,6 +58,8 @@ macro_rules! conformance {
                 }
                 histories {
                     history_is_told_newest_first_and_by_job
+                    what_an_attempt_used_comes_back_as_it_was_written
+                    what_never_ran_used_nothing
                     all_history_can_be_asked_for_and_none_of_it
                     history_is_kept_up_to_its_limit
                     history_is_kept_up_to_its_age

@@ -13,8 +13,8 @@ use std::time::Duration;
 use soloist::clock::Clock;
 use soloist::scheduler::job::{JobName, OnCrash};
 use soloist::scheduler::lease::{
-    AttemptDetail, Captured, Claim, ClaimAnswer, FencingToken, Observation, Origin, Outcome,
-    Output, Release, Renewal, Retention, RunId, Scope, Sighting,
+    AttemptDetail, Captured, Claim, ClaimAnswer, FencingToken, MeasuredOf, Observation, Origin,
+    Outcome, Output, PeakMemory, Release, Renewal, Retention, RunId, Scope, Sighting, Usage,
 };
 use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::store::memory::MemoryStore;
@@ -339,10 +339,21 @@ impl Pair {
             exit_code: Some(3).filter(|_| self.random.one_in(2)),
             signal: None,
             reason: Some("a \"word\"\n, a | and 日".to_owned()).filter(|_| self.random.one_in(2)),
+            usage: self.usage(),
         };
         release.output = self.output();
         release.retention = self.retention();
         Some(release)
+    }
+
+    fn usage(&mut self) -> Option<Usage> {
+        let cpu = Some(Duration::from_micros(self.random.next())).filter(|_| self.random.one_in(2));
+        let of = self
+            .random
+            .pick(&[MeasuredOf::AllProcesses, MeasuredOf::LargestProcess]);
+        let bytes = self.random.next();
+        let peak_memory = Some(PeakMemory { bytes, of }).filter(|_| self.random.one_in(2));
+        Some(Usage { cpu, peak_memory }).filter(|_| self.random.one_in(2))
     }
 
     fn output(&mut self) -> Output {

@@ -167,6 +167,9 @@ impl tracing::Subscriber for Log {
 async fn each_line_is_logged_with_what_identifies_the_attempt() {
     let bench = Bench::new();
     let log = Log::default();
+    // With one dispatcher alone, tracing asks whichever thread comes first to a line of code
+    // whether anybody listens, and remembers the answer for all; with two it asks them.
+    let _second = tracing::Dispatch::new(Log::default());
     // The attempt's task runs on this thread.
     let logging = tracing::subscriber::set_default(log.clone());
     bench

@@ -9,24 +9,26 @@ use soloist::scheduler::lease::{
     Renewal, RenewalAnswer, Replica, RunId,
 };
 use soloist::scheduler::time::{BootTime, Timestamp};
-use soloist::scheduler::{Effect, EndedHow, Ending, Event, Notice, Purpose, Scheduler, Settings};
+use soloist::scheduler::{
+    Attempt, Effect, EndedHow, Ending, Event, Notice, Purpose, Scheduler, Settings,
+};
 use uuid::Uuid;
 
 use crate::laws::job;
 
 /// The store reads this when the host's boot clock reads zero.
-const GENESIS: Timestamp = Timestamp::from_second(1_795_212_000);
-const TTL: Duration = Duration::from_secs(15);
+pub(crate) const GENESIS: Timestamp = Timestamp::from_second(1_795_212_000);
+pub(crate) const TTL: Duration = Duration::from_secs(15);
 const TOKEN: FencingToken = FencingToken::new(7);
 
 /// A scheduler, and what time it is.
-struct Hand {
-    scheduler: Scheduler,
-    now: Duration,
+pub(crate) struct Hand {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) now: Duration,
 }
 
 impl Hand {
-    fn new(job: Job, purpose: Purpose) -> Self {
+    pub(crate) fn new(job: Job, purpose: Purpose) -> Self {
         let settings = Settings {
             replica: Replica {
                 id: Uuid::nil(),
@@ -65,28 +67,28 @@ impl Hand {
         hand
     }
 
-    fn boot(&self) -> BootTime {
+    pub(crate) fn boot(&self) -> BootTime {
         BootTime::since_boot(self.now)
     }
 
-    fn answered<T>(&self, answer: T) -> Result<Answered<Vec<T>>, String> {
+    pub(crate) fn answered<T>(&self, answer: T) -> Result<Answered<Vec<T>>, String> {
         Ok(Answered {
             now: GENESIS + self.now,
             answer: vec![answer],
         })
     }
 
-    fn tell(&mut self, event: Event) {
+    pub(crate) fn tell(&mut self, event: Event) {
         self.scheduler.handle(event, self.boot());
     }
 
-    fn turn(&mut self) -> Vec<Effect> {
+    pub(crate) fn turn(&mut self) -> Vec<Effect> {
         self.scheduler.advance(self.boot());
         std::iter::from_fn(|| self.scheduler.poll_effect()).collect()
     }
 
     /// Goes on to the next wake-ups until something wanted comes of one.
-    fn until<T>(&mut self, wanted: impl Fn(Effect) -> Option<T>) -> T {
+    pub(crate) fn until<T>(&mut self, wanted: impl Fn(Effect) -> Option<T>) -> T {
         for _ in 0..100 {
             if let Some(found) = self.turn().into_iter().find_map(&wanted) {
                 return found;
@@ -98,7 +100,12 @@ impl Hand {
     }
 
     /// An attempt that runs, of whatever is claimed next.
-    fn run(&mut self) -> Claim {
+    pub(crate) fn run(&mut self) -> Claim {
+        self.start().0
+    }
+
+    /// The same, with what was started.
+    pub(crate) fn start(&mut self) -> (Claim, Attempt) {
         let claim = self.until(|effect| match effect {
             Effect::Claim(claims) => claims.into_iter().next(),
             _ => None,
@@ -114,13 +121,16 @@ impl Hand {
             sent: self.boot(),
             result: self.answered(grant),
         });
-        self.until(|effect| matches!(effect, Effect::Start(_)).then_some(()));
-        claim
+        let attempt = self.until(|effect| match effect {
+            Effect::Start(attempt) => Some(attempt),
+            _ => None,
+        });
+        (claim, attempt)
     }
 
-    fn end(&mut self, run_id: RunId) {
+    pub(crate) fn end(&mut self, run_id: RunId, how: EndedHow) {
         let ending = Ending {
-            how: EndedHow::Succeeded,
+            how,
             detail: AttemptDetail::default(),
             output: Output::default(),
         };
@@ -128,7 +138,7 @@ impl Hand {
     }
 
     /// The store doesn't answer.
-    fn fail(&mut self, effect: Effect) {
+    pub(crate) fn fail(&mut self, effect: Effect) {
         let sent = self.boot();
         let cause = || "no answer".to_owned();
         let event = match effect {
@@ -153,7 +163,7 @@ impl Hand {
     }
 }
 
-fn renewal(effect: Effect) -> Option<Renewal> {
+pub(crate) fn renewal(effect: Effect) -> Option<Renewal> {
     match effect {
         Effect::Renew(renewals) => renewals.into_iter().next(),
         _ => None,
@@ -168,7 +178,7 @@ fn releases(effect: &Effect) -> bool {
 fn a_lease_that_is_lost_is_not_renewed_again_while_its_release_is_unanswered() {
     let mut hand = Hand::new(job("a", "* * * * * *"), Purpose::Table);
     let run_id = hand.run().run_id;
-    hand.end(run_id);
+    hand.end(run_id, EndedHow::Succeeded);
     assert!(hand.turn().iter().any(releases));
     let renewal = hand.until(renewal);
     assert_eq!(renewal.run_id, run_id);
@@ -195,7 +205,7 @@ fn a_single_run_ends_with_its_outcome_although_the_store_went_away() {
     let name = JobName::new("a").expect("a name");
     let mut hand = Hand::new(job("a", "@manual"), Purpose::Once(name));
     let run_id = hand.run().run_id;
-    hand.end(run_id);
+    hand.end(run_id, EndedHow::Succeeded);
     let begun = hand.now;
     let mut told = false;
     for _ in 0..200 {

@@ -24,6 +24,10 @@ pub(crate) enum Happening {
         life: u64,
         how: EndedHow,
     },
+    /// The guardian looks whether an attempt has passed its guard.
+    GuardDue {
+        run: RunId,
+    },
     Wake {
         replica: usize,
         life: u64,

@@ -91,7 +91,7 @@ pub(crate) fn check(world: &World) {
 }
 
 /// Each occurrence of a job that the ledger settled has one final line.
-fn check_ledger(world: &World) {
+pub(crate) fn check_ledger(world: &World) {
     let mut finals: BTreeMap<_, Vec<Outcome>> = BTreeMap::new();
     for line in world.history() {
         let open = matches!(line.outcome, Outcome::HandedOver);

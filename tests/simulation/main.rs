@@ -5,6 +5,7 @@
 mod calls;
 mod chance;
 mod direct;
+mod guards;
 mod happening;
 mod laws;
 mod recovery;

@@ -25,7 +25,7 @@ fn with_a_running_attempt(seed: u64, replicas: usize, job: Job) -> (World, usize
 #[test]
 fn a_daemon_that_was_frozen_for_longer_than_its_lease_stops_its_job_and_works_on() {
     for_each_seed(|seed| {
-        // Alone: with others, the copy that a frozen daemon can't stop would overlap.
+        // Alone, so that nobody else goes on with its work.
         let (mut world, holder) = with_a_running_attempt(seed, 1, job("long", "0 * * * * *"));
         // Its job may end meanwhile.
         let frozen = Duration::from_millis(18_000 + world.chance.below(30_000));

@@ -1,6 +1,8 @@
 //! The simulated world: a store, replicas with clocks of their own, a network, job processes.
 
 mod faults;
+mod guardian;
+mod network;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -12,7 +14,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use soloist::clock::Clock;
 use soloist::scheduler::job::Job;
-use soloist::scheduler::lease::{AttemptDetail, Caller, FencingToken, Output, Replica, RunId};
+use soloist::scheduler::lease::{AttemptDetail, FencingToken, Output, Replica, RunId};
 use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::scheduler::{
     Attempt, Effect, EndedHow, Ending, Event, Notice, Purpose, Scheduler, Settings,
@@ -21,7 +23,6 @@ use soloist::store::memory::MemoryStore;
 use soloist::store::{AttemptRecord, Store};
 use uuid::Uuid;
 
-use crate::calls::{ask, failure};
 pub(crate) use crate::chance::Chance;
 use crate::happening::Happening;
 
@@ -60,6 +61,15 @@ pub(crate) struct Network {
 /// How long a job's attempt runs.
 pub(crate) type Length = fn(&mut Chance) -> Duration;
 
+/// By when the guardian ends an attempt, by the world's time.
+#[derive(Clone, Copy, Debug)]
+struct Guarded {
+    stop_at: Duration,
+    kill_at: Duration,
+    /// It was sent TERM, and no later guard helps it.
+    ending: bool,
+}
+
 /// An attempt as the checker sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
@@ -68,6 +78,10 @@ pub(crate) struct Run {
     pub(crate) attempt: u32,
     pub(crate) token: FencingToken,
     pub(crate) replica: usize,
+    /// In which life of the replica.
+    life: u64,
+    /// What its guardian holds, by the world's time.
+    guard: Guarded,
     pub(crate) started: Duration,
     pub(crate) ended: Option<Duration>,
     pub(crate) completed: bool,
@@ -78,6 +92,8 @@ pub(crate) struct World {
     pub(crate) network: Network,
     pub(crate) now: Duration,
     pub(crate) runs: BTreeMap<RunId, Run>,
+    /// Until when the store keeps each lease for its holder, by the world's time.
+    deadlines: HashMap<RunId, Duration>,
     pub(crate) replicas: Vec<SimReplica>,
     pub(crate) store: Arc<MemoryStore>,
     store_clock: Arc<StoreClock>,
@@ -95,6 +111,8 @@ pub(crate) struct SimReplica {
     pub(crate) finished: bool,
     cut_off: bool,
     life: u64,
+    /// The next of its wake-ups that is in the queue; later ones are in vain.
+    wakes_at: Option<Duration>,
     /// Until then, by the world's time, it gets no CPU.
     frozen_until: Duration,
 }
@@ -132,6 +150,7 @@ impl World {
             },
             now: Duration::ZERO,
             runs: BTreeMap::new(),
+            deadlines: HashMap::new(),
             replicas: Vec::new(),
             store: Arc::new(MemoryStore::new(clock)),
             store_clock,
@@ -153,6 +172,7 @@ impl World {
             finished: false,
             cut_off: false,
             life: 0,
+            wakes_at: None,
             frozen_until: Duration::ZERO,
         });
         self.revive(number);
@@ -184,6 +204,7 @@ impl World {
         let one = &mut self.replicas[number];
         one.scheduler = Some(Scheduler::new(settings, self.jobs.clone(), entropy, boot));
         one.life += 1;
+        one.wakes_at = None;
         one.finished = false;
         self.turn(number);
     }
@@ -265,7 +286,13 @@ impl World {
             return self.push(until, happening);
         }
         match happening {
-            Happening::Wake { replica, life } if self.lives(replica, life) => self.turn(replica),
+            Happening::Wake { replica, life } if self.lives(replica, life) => {
+                let now = self.now;
+                let one = &mut self.replicas[replica];
+                if one.wakes_at.take_if(|next| *next <= now).is_some() {
+                    self.turn(replica);
+                }
+            }
             Happening::Deliver {
                 replica,
                 life,
@@ -290,6 +317,7 @@ impl World {
             } => {
                 self.arrive(replica, life, *effect, &caller, sent);
             }
+            Happening::GuardDue { run } => self.guard_due(run),
             Happening::Wake { .. } | Happening::Deliver { .. } => {}
         }
     }
@@ -343,13 +371,11 @@ impl World {
             );
             // What is due at once waits for the next microsecond, so that time passes.
             let at = self.now + after.max(Duration::from_micros(1));
-            self.push(
-                at,
-                Happening::Wake {
-                    replica: number,
-                    life,
-                },
-            );
+            if self.replicas[number].wakes_at.is_none_or(|next| at < next) {
+                self.replicas[number].wakes_at = Some(at);
+                let replica = number;
+                self.push(at, Happening::Wake { replica, life });
+            }
         }
         self.replicas[number].finished |= finished;
         if finished {
@@ -378,25 +404,12 @@ impl World {
                 };
                 self.push(self.now + after, end);
             }
+            Effect::Guard { run_id, guard } => self.guard(run_id, guard),
             Effect::Report(notice) => self.note(number, &notice),
             Effect::Finish => {}
             call => {
-                let caller = Box::new(scheduler.caller(boot, CALL_TIMEOUT));
-                let effect = Box::new(call);
-                let at = self.now + self.delay();
-                let cut_off = self.replicas[number].cut_off;
-                if cut_off || self.chance.percent(self.network.lose_request) {
-                    self.fail(number, life, *effect, boot);
-                } else {
-                    let arrive = Happening::Arrive {
-                        replica: number,
-                        life,
-                        effect,
-                        caller,
-                        sent: boot,
-                    };
-                    self.push(at, arrive);
-                }
+                let caller = scheduler.caller(boot, CALL_TIMEOUT);
+                self.send(number, call, caller, boot);
             }
         }
     }
@@ -413,11 +426,14 @@ impl World {
             attempt: attempt.number,
             token: attempt.token,
             replica: number,
+            life,
+            guard: self.by_the_worlds_time(number, attempt.guard),
             started: self.now,
             ended: None,
             completed: false,
         };
         self.runs.insert(attempt.run_id, run);
+        self.guard(attempt.run_id, attempt.guard);
         let length = (self.length)(&mut self.chance);
         let how = EndedHow::Succeeded;
         let end = Happening::EndOfRun {
@@ -427,50 +443,6 @@ impl World {
             how,
         };
         self.push(self.now + length, end);
-    }
-
-    fn delay(&mut self) -> Duration {
-        Duration::from_micros(50 + self.chance.below(self.network.slowest_ms * 1000 + 1))
-    }
-
-    /// A call reaches the store, whether or not its sender still lives.
-    fn arrive(
-        &mut self,
-        replica: usize,
-        life: u64,
-        effect: Effect,
-        caller: &Caller,
-        sent: BootTime,
-    ) {
-        if self.chance.percent(self.network.lose_reply) {
-            let _ = ask(&self.store, &effect, caller, sent);
-            self.fail(replica, life, effect, sent);
-            return;
-        }
-        let event = ask(&self.store, &effect, caller, sent);
-        let at = self.now + self.delay();
-        self.push(
-            at,
-            Happening::Deliver {
-                replica,
-                life,
-                event: Box::new(event),
-            },
-        );
-    }
-
-    /// The sender hears nothing and gives up.
-    fn fail(&mut self, replica: usize, life: u64, effect: Effect, sent: BootTime) {
-        let event = failure(effect, sent);
-        let at = self.now + CALL_TIMEOUT;
-        self.push(
-            at,
-            Happening::Deliver {
-                replica,
-                life,
-                event: Box::new(event),
-            },
-        );
     }
 
     /// Attempts of each job that are alive now.

@@ -15,7 +15,7 @@ const MAY_KNOW: [(&str, &[&str]); 9] = [
             "driver",
             "store",
             "runner",
-            "guardian::identity",
+            "guardian",
             "clock",
             "scheduler",
             "store_url",

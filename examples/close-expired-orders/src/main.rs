@@ -1,8 +1,8 @@
 //! Closes orders that stayed unpaid for too long and puts their stock back on sale.
 //!
-//! soloist runs this on one replica at a time. Still, a replica may be frozen in the middle of a
-//! run (a paused virtual machine, a long stop of the whole host) and wake up after its lease went
-//! to another. No scheduler can prevent that from the outside; the database can. Every grant of a
+//! soloist runs this on one replica at a time. Still, a whole host may be paused in the middle of
+//! a run (a virtual machine that is migrated or suspended) and wake up after its lease went to
+//! another, with a write in flight. No scheduler can prevent that from the outside; the database can. Every grant of a
 //! lease carries a fencing token higher than all before it, and each transaction here first shows
 //! its token to the database, which refuses one that is lower than a token it has already seen.
 //! The four lines that do so are `raise_fence` in [`sqlite`] and in [`postgres`].

@@ -2,7 +2,8 @@
 //!
 //! SQLite lets one writer in at a time. `BEGIN IMMEDIATE` takes that place at once, so nothing
 //! changes between the look at the fence and the commit. A process frozen in between keeps all
-//! other writers out until it is killed, which soloist does when its lease runs out.
+//! other writers out until it is killed, which soloist does when its lease runs out, or, where the
+//! whole host was paused, when that is resumed.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

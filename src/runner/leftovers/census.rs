@@ -24,16 +24,17 @@ use rustix::process::{Pid, geteuid, getpid, test_kill_process};
 
 use super::process::{self, Process, variable};
 use super::{Leftover, SweepError};
+use crate::guardian::{GUARDIAN_NAME, GUARDIAN_VARIABLE, KEEPER_NAME};
 
 const RUN_ID: &str = "SOLOIST_RUN_ID";
 const REPLICA: &str = "SOLOIST_REPLICA";
 const JOB: &str = "SOLOIST_JOB";
 /// What a guardian is executed with and its keepers share. Jobs never have it: their
 /// environment is made from scratch.
-const GUARDIAN: &str = "SOLOIST_GUARDIAN";
+const GUARDIAN: &str = GUARDIAN_VARIABLE;
 
 /// The names of both, for those that this user can't look into.
-const GUARDIAN_COMMANDS: [&str; 2] = ["job-guardian", "job-keeper"];
+const GUARDIAN_COMMANDS: [&str; 2] = [GUARDIAN_NAME, KEEPER_NAME];
 
 /// The name of a daemon. One that is part of no job answers for what is below it: it lives
 /// while its guardian is being replaced.
@@ -184,7 +185,7 @@ impl Census {
                 self.blank.push(pid);
             }
             let environment = environment.unwrap_or_default();
-            if is_guardian(&process, &environment) {
+            if is_guardian(&process, &environment) || is_daemon(&process, &environment) {
                 self.guardians.insert(pid);
             } else if let Some(mark) = Mark::of(&environment) {
                 self.marks.insert(pid, mark);
@@ -355,9 +356,12 @@ fn lineage(processes: &HashMap<i32, Process>, own_pid: i32) -> HashSet<i32> {
 
 fn is_guardian(process: &Process, environment: &[u8]) -> bool {
     let command = process.command.as_str();
-    GUARDIAN_COMMANDS.contains(&command)
-        || variable(environment, GUARDIAN).is_some()
-        || (command == DAEMON_COMMAND && variable(environment, RUN_ID).is_none())
+    GUARDIAN_COMMANDS.contains(&command) || variable(environment, GUARDIAN).is_some()
+}
+
+/// A daemon stands above its jobs too, and while its guardian is being replaced, alone.
+fn is_daemon(process: &Process, environment: &[u8]) -> bool {
+    process.command == DAEMON_COMMAND && variable(environment, RUN_ID).is_none()
 }
 
 /// Who is above a process; nobody, where that isn't asked for.
@@ -389,11 +393,12 @@ fn walk_up(process: &Process) -> Option<Above> {
             None if child.parent == 1 => break,
             None => return None,
         };
-        if is_guardian(&parent, &parent.environment().unwrap_or_default()) {
-            guarded = true;
-            if parent.is_stopped() {
-                stopped.push(parent.clone());
-            }
+        let environment = parent.environment().unwrap_or_default();
+        let is_guardian = is_guardian(&parent, &environment);
+        guarded |= is_guardian || is_daemon(&parent, &environment);
+        // A daemon that is stopped was stopped by somebody, and stays so.
+        if is_guardian && parent.is_stopped() {
+            stopped.push(parent.clone());
         }
         child = parent;
     }

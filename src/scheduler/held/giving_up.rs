@@ -3,6 +3,7 @@
 //! Must never: drop a lease that is still this replica's; it could be given back yet.
 
 use super::HeldLeases;
+use super::lease::Ended;
 use crate::scheduler::effect::Notice;
 use crate::scheduler::time::BootTime;
 
@@ -12,7 +13,7 @@ impl HeldLeases {
     /// keep a replica from ending.
     pub(in crate::scheduler) fn give_up(&mut self, now: BootTime) -> Vec<Notice> {
         let unheard = self.leases.extract_if(|_, lease| {
-            let tried = |ended: &super::Ended| ended.failures > 0 && !ended.releasing;
+            let tried = |ended: &Ended| ended.failures > 0 && !ended.releasing;
             now >= lease.trust_until && lease.ended.as_ref().is_some_and(tried)
         });
         let given_up: Vec<_> = unheard.collect();

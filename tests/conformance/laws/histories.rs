@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use soloist::scheduler::lease::{
-    AttemptDetail, Captured, Claim, ClaimAnswer, Outcome, Output, Release,
+    AttemptDetail, Captured, Claim, ClaimAnswer, MeasuredOf, Outcome, Output, PeakMemory, Release,
+    Usage,
 };
 use soloist::store::OUTPUTS_KEPT;
 
@@ -30,6 +31,7 @@ pub(crate) async fn history_is_told_newest_first_and_by_job<F: Fixture>(bench: &
         exit_code: Some(3),
         signal: None,
         reason: Some("a \"reason\", with | and \n and ü".to_owned()),
+        usage: None,
     };
     a.release(&told).await;
     let claims = run_many(&b, &later(&claim, 1), 4).await;
@@ -75,6 +77,63 @@ pub(crate) async fn history_is_told_newest_first_and_by_job<F: Fixture>(bench: &
         all[..3]
     );
     assert_eq!(b.history(Some(&job("unknown"))).await, []);
+}
+
+pub(crate) async fn what_an_attempt_used_comes_back_as_it_was_written<F: Fixture>(
+    bench: &Bench<F>,
+) {
+    let (a, b) = (bench.replica("a").await, bench.replica("b").await);
+    let measured = |bytes, of| Some(PeakMemory { bytes, of });
+    let usages = [
+        // The largest that each part can be, and the smallest.
+        Some(Usage {
+            cpu: Some(Duration::from_micros(u64::MAX)),
+            peak_memory: measured(u64::MAX, MeasuredOf::AllProcesses),
+        }),
+        Some(Usage {
+            cpu: Some(Duration::ZERO),
+            peak_memory: measured(0, MeasuredOf::LargestProcess),
+        }),
+        Some(Usage {
+            cpu: Some(Duration::from_micros(1)),
+            peak_memory: None,
+        }),
+        Some(Usage {
+            cpu: None,
+            peak_memory: measured(1, MeasuredOf::LargestProcess),
+        }),
+        Some(Usage::default()),
+        None,
+    ];
+    let first = a.first_claim("report").await;
+    for (step, usage) in (0..).zip(usages) {
+        let claim = later(&first, step);
+        let grant = a.win(&claim).await;
+        let mut told = release(&claim, &grant, Outcome::Succeeded);
+        told.detail.usage = usage;
+        a.release(&told).await;
+    }
+    let lines = b.history(Some(&job("report"))).await;
+    let read: Vec<_> = lines.iter().rev().map(|line| line.detail.usage).collect();
+    assert_eq!(read, usages);
+}
+
+pub(crate) async fn what_never_ran_used_nothing<F: Fixture>(bench: &Bench<F>) {
+    let a = bench.replica("a").await;
+    let mut claim = a.first_claim("report").await;
+    claim.max_attempts = 1;
+    let grant = a.win(&claim).await;
+    let mut told = release(&claim, &grant, Outcome::HandedOver);
+    told.detail.usage = Some(Usage {
+        cpu: Some(Duration::from_secs(1)),
+        peak_memory: None,
+    });
+    a.release(&told).await;
+    // There is no next attempt: this closes the occurrence with a line of the same run.
+    assert_eq!(a.claim(&anew(&claim)).await, ClaimAnswer::Closed);
+    let lines = a.history(Some(&job("report"))).await;
+    let read: Vec<_> = lines.iter().map(|line| line.detail.usage).collect();
+    assert_eq!(read, [None, told.detail.usage], "each line has its own");
 }
 
 pub(crate) async fn all_history_can_be_asked_for_and_none_of_it<F: Fixture>(bench: &Bench<F>) {

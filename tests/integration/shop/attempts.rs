@@ -6,14 +6,17 @@ use std::collections::HashSet;
 pub(crate) const STALE: i32 = 4;
 
 /// An attempt, as it was noted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Attempt {
     /// Or places new ones.
     pub(crate) closes: bool,
     pub(crate) scheduled_at: String,
     pub(crate) number: u32,
     pub(crate) token: String,
-    /// `None` for as long as it runs.
+    pub(crate) replica: String,
+    /// Of its first process.
+    pub(crate) pid: i32,
+    /// `None` for as long as it runs, and for ever if it was cut short.
     pub(crate) code: Option<i32>,
 }
 
@@ -23,13 +26,13 @@ impl Attempt {
     }
 }
 
-/// Reads `JOB SCHEDULED_AT ATTEMPT TOKEN`, then `began` or the exit code.
+/// Reads `JOB SCHEDULED_AT ATTEMPT TOKEN REPLICA PID`, then `began` or the exit code.
 pub(crate) fn attempts(notes: &str) -> Vec<Attempt> {
     let mut attempts: Vec<Attempt> = Vec::new();
     for line in notes.lines() {
         let words: Vec<&str> = line.split(' ').collect();
-        let &[job, at, number, token, what] = words.as_slice() else {
-            panic!("a note of five words: {line}");
+        let &[job, at, number, token, replica, pid, what] = words.as_slice() else {
+            panic!("a note of seven words: {line}");
         };
         let closes = job == "close-expired-orders";
         if what == "began" {
@@ -38,6 +41,8 @@ pub(crate) fn attempts(notes: &str) -> Vec<Attempt> {
                 scheduled_at: at.to_owned(),
                 number: number.parse().expect("a number"),
                 token: token.to_owned(),
+                replica: replica.to_owned(),
+                pid: pid.parse().expect("a number"),
                 code: None,
             });
         } else {
@@ -56,6 +61,13 @@ pub(crate) fn taken_over(attempts: &[Attempt]) -> usize {
 pub(crate) fn ended_with(attempts: &[Attempt], code: i32) -> usize {
     let ended = attempts.iter().filter(|attempt| attempt.code == Some(code));
     ended.count()
+}
+
+/// Those that never came to their end.
+pub(crate) fn cut_short(attempts: &[Attempt], closes: bool) -> Vec<&Attempt> {
+    let all = attempts.iter();
+    all.filter(|attempt| attempt.closes == closes && attempt.code.is_none())
+        .collect()
 }
 
 /// No token is given twice, nor is an attempt.

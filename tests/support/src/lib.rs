@@ -4,7 +4,14 @@
 //! A server program that is not installed fails the test, and the message says what installs it:
 //! a test that skips itself proves nothing.
 
+mod c;
+pub mod cgroup;
 pub mod clock_shim;
+pub mod family;
+pub mod fleet;
+pub mod machine;
 pub mod postgres;
 pub mod probe;
+pub mod process;
 pub mod redis;
+pub mod relay;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
+
+use crate::c;
 
 const SOURCE: &str = include_str!("probe.c");
 
@@ -14,19 +15,7 @@ const SOURCE: &str = include_str!("probe.c");
 /// When there is no C compiler.
 pub fn probe() -> &'static Path {
     static PROBE: OnceLock<PathBuf> = OnceLock::new();
-    PROBE.get_or_init(|| {
-        let dir = std::env::temp_dir().join(format!("soloist-probe-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).expect("a temporary directory");
-        let (source, program) = (dir.join("probe.c"), dir.join("probe"));
-        std::fs::write(&source, SOURCE).expect("the probe's source");
-        let status = Command::new("cc")
-            .args(["-O2", "-o"])
-            .args([&program, &source])
-            .status()
-            .expect("this test needs a C compiler, `cc`: scripts/install-test-tools installs it");
-        assert!(status.success(), "cc failed to compile the probe");
-        program
-    })
+    PROBE.get_or_init(|| c::compile("probe", SOURCE))
 }
 
 /// One run of the probe.

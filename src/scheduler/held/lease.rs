@@ -1,0 +1,330 @@
+//! One lease that this replica holds: until when it is trusted, when it is renewed, when its
+//! attempt has to be stopped, and what the store is told at its end.
+//!
+//! Must never: know of another lease, or of a call to the store that several share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::scheduler::claims::backoff;
+use crate::scheduler::effect::{EndedHow, Ending, Guard, Notice, StopReason};
+use crate::scheduler::job::{Job, OnCrash};
+use crate::scheduler::lease::{
+    AttemptDetail, Claim, Grant, Origin, Outcome, Output, Release, Renewal, RenewalAnswer, RunId,
+};
+use crate::scheduler::margins::Margins;
+use crate::scheduler::time::{BootTime, Timestamp};
+
+/// Later than any boot lasts: nothing is due.
+const FAR_FUTURE: BootTime = BootTime::since_boot(Duration::from_secs(u32::MAX as u64));
+
+/// A lease, and the attempt that runs under it.
+#[derive(Debug)]
+pub(super) struct Lease {
+    job: Arc<Job>,
+    pub(super) claim: Claim,
+    pub(super) grant: Grant,
+    margins: Margins,
+    pub(super) trust_until: BootTime,
+    /// When the guard before the present one was to end the attempt. That the present one was
+    /// there in time can't be known here.
+    earlier_stop_at: BootTime,
+    last_deadline: Timestamp,
+    renew_at: BootTime,
+    renewing: bool,
+    stopping: Option<StopReason>,
+    /// When a drain stops it.
+    pub(super) drain_at: Option<BootTime>,
+    pub(super) ended: Option<Ended>,
+}
+
+/// The end of an attempt, until the store has acknowledged it.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) ending: Ending,
+    pub(super) outcome: Outcome,
+    release_at: BootTime,
+    pub(super) releasing: bool,
+    pub(super) failures: u32,
+}
+
+/// An attempt that has to end, and what people are told of it.
+#[derive(Debug)]
+pub(in crate::scheduler) struct Stop {
+    pub(in crate::scheduler) run_id: RunId,
+    pub(in crate::scheduler) reason: StopReason,
+    pub(in crate::scheduler) grace: Duration,
+    pub(in crate::scheduler) notice: Notice,
+}
+
+/// What the answer to a renewal means for the attempt.
+#[derive(Debug)]
+pub(in crate::scheduler) enum AfterRenewal {
+    /// It may run for longer.
+    Guard(Guard),
+    /// It has to end.
+    Stop(Stop),
+}
+
+impl Lease {
+    /// One that was asked for at `sent`.
+    pub(super) fn granted(job: Arc<Job>, claim: Claim, grant: Grant, sent: BootTime) -> Self {
+        let margins = Margins::of(claim.ttl);
+        let trust_until = margins.trust_until(sent, grant.remaining);
+        Self {
+            trust_until,
+            earlier_stop_at: trust_until - margins.stop_grace(job.kill_grace),
+            last_deadline: grant.deadline,
+            renew_at: sent + margins.renewal_interval(),
+            renewing: false,
+            stopping: None,
+            drain_at: None,
+            ended: None,
+            job,
+            claim,
+            grant,
+            margins,
+        }
+    }
+
+    /// Takes in the answer to a renewal, none when the call failed.
+    pub(super) fn renewal_came_back(
+        &mut self,
+        answer: Option<RenewalAnswer>,
+        sent: BootTime,
+        now: BootTime,
+    ) -> Option<AfterRenewal> {
+        self.renewing = false;
+        match answer {
+            None => {
+                self.renew_at = now + self.margins.renewal_retry();
+                None
+            }
+            Some(RenewalAnswer::Renewed {
+                deadline,
+                remaining,
+            }) => {
+                self.last_deadline = deadline;
+                self.renew_at = sent + self.margins.renewal_interval();
+                let until = self.margins.trust_until(sent, remaining);
+                self.trust(until).map(AfterRenewal::Guard)
+            }
+            Some(RenewalAnswer::Lost) => {
+                self.renew_at = FAR_FUTURE;
+                self.lost().map(AfterRenewal::Stop)
+            }
+        }
+    }
+
+    /// Trusts the lease until then, and says what that means for an attempt that may go on.
+    fn trust(&mut self, until: BootTime) -> Option<Guard> {
+        if until <= self.trust_until {
+            return None;
+        }
+        self.earlier_stop_at = self.stop_at();
+        self.trust_until = until;
+        let may_go_on = matches!(self.stopping, None | Some(StopReason::Draining));
+        (may_go_on && self.ended.is_none()).then(|| self.guard())
+    }
+
+    /// Until when its attempt may run as things stand.
+    pub(super) fn guard(&self) -> Guard {
+        Guard {
+            stop_at: self.stop_at(),
+            kill_at: self.trust_until,
+        }
+    }
+
+    /// Takes in the end of its attempt, which is released from now on. One that was stopped
+    /// although nobody here asked for it was ended by its guard, while this replica stood
+    /// still and could not renew the lease.
+    pub(super) fn end(&mut self, mut ending: Ending, now: BootTime) {
+        let unasked = ending.how == EndedHow::Stopped && self.stopping.is_none();
+        if unasked && now >= self.earlier_stop_at {
+            self.stopping = Some(StopReason::LeaseExpiring);
+        }
+        let outcome = self.outcome(ending.how);
+        if let (EndedHow::Stopped, Some(reason)) = (ending.how, self.stopping) {
+            let reason = || reason.as_str().to_owned();
+            ending.detail.reason.get_or_insert_with(reason);
+        }
+        self.release_from(ending, outcome, now);
+    }
+
+    /// Nothing was started under it: another replica may, also where the job may run at most
+    /// once; but nobody else runs what a person asked for here.
+    pub(super) fn end_unstarted(&mut self, reason: &str, now: BootTime) {
+        let outcome = match self.claim.origin {
+            Origin::Schedule => Outcome::HandedOver,
+            Origin::Manual => Outcome::Cancelled,
+        };
+        let ending = Ending {
+            how: EndedHow::Stopped,
+            detail: AttemptDetail::reason(format!("never started: {reason}")),
+            output: Output::default(),
+        };
+        self.release_from(ending, outcome, now);
+    }
+
+    fn release_from(&mut self, ending: Ending, outcome: Outcome, now: BootTime) {
+        self.ended = Some(Ended {
+            ending,
+            outcome,
+            release_at: now,
+            releasing: false,
+            failures: 0,
+        });
+    }
+
+    /// The store did not answer to its release.
+    pub(super) fn release_failed(&mut self, now: BootTime, dice: u8) {
+        if let Some(ended) = &mut self.ended {
+            ended.releasing = false;
+            ended.release_at = now + backoff(ended.failures, dice);
+            ended.failures += 1;
+        }
+    }
+
+    /// When TERM has to be sent so that KILL comes in time.
+    fn stop_at(&self) -> BootTime {
+        self.trust_until - self.margins.stop_grace(self.job.kill_grace)
+    }
+
+    pub(super) fn stop_if_due(&mut self, now: BootTime) -> Option<Stop> {
+        if self.ended.is_some() {
+            return None;
+        }
+        if now >= self.stop_at()
+            && !matches!(self.stopping, Some(reason) if reason != StopReason::Draining)
+        {
+            let left = self.trust_until.saturating_since(now);
+            return Some(self.stop(StopReason::LeaseExpiring, left.min(self.job.kill_grace)));
+        }
+        let drained = self.drain_at.is_some_and(|at| now >= at);
+        (drained && self.stopping.is_none())
+            .then(|| self.stop(StopReason::Draining, self.job.kill_grace))
+    }
+
+    /// Somebody else may be running it: no grace is left.
+    fn lost(&mut self) -> Option<Stop> {
+        if self.ended.is_some() || self.stopping == Some(StopReason::LeaseLost) {
+            return None;
+        }
+        Some(self.stop(StopReason::LeaseLost, Duration::ZERO))
+    }
+
+    fn stop(&mut self, reason: StopReason, grace: Duration) -> Stop {
+        self.stopping = Some(reason);
+        let notice = Notice::Stopping {
+            occurrence: self.claim.occurrence.clone(),
+            attempt: self.grant.attempt,
+            token: self.grant.token,
+            reason,
+        };
+        Stop {
+            run_id: self.claim.run_id,
+            reason,
+            grace,
+            notice,
+        }
+    }
+
+    /// How the attempt's end is written down. One that was stopped on the way counts as cut
+    /// short, whatever code it ended with: it may have stopped in the middle of its work.
+    fn outcome(&self, how: EndedHow) -> Outcome {
+        match (how, self.claim.on_crash, self.stopping) {
+            (EndedHow::Succeeded, ..) => Outcome::Succeeded,
+            (EndedHow::Failed, ..) => Outcome::Failed,
+            (EndedHow::TimedOut, ..) => Outcome::TimedOut,
+            (EndedHow::Stopped, OnCrash::Rerun, _) => Outcome::HandedOver,
+            (EndedHow::Stopped, OnCrash::Skip, Some(StopReason::Draining) | None) => {
+                Outcome::Cancelled
+            }
+            (EndedHow::Stopped, OnCrash::Skip, Some(_)) => Outcome::Lost,
+        }
+    }
+
+    fn renewable(&self) -> bool {
+        !self.renewing
+            && self.stopping != Some(StopReason::LeaseLost)
+            && self.renew_at < self.trust_until
+    }
+
+    pub(super) fn renew_if_due(&mut self, now: BootTime) -> Option<Renewal> {
+        let due = self.renewable() && now >= self.renew_at;
+        due.then(|| {
+            self.renewing = true;
+            self.renewal()
+        })
+    }
+
+    /// A lease that can't be trusted any more is not renewed, as another replica may have it.
+    /// Its renewal must not stay due either: after a freeze it would be due for ever.
+    pub(super) fn give_up_if_over(&mut self, now: BootTime) {
+        if now >= self.trust_until {
+            self.renew_at = FAR_FUTURE;
+        }
+    }
+
+    pub(super) fn release_due(&self, now: BootTime) -> bool {
+        self.ended
+            .as_ref()
+            .is_some_and(|ended| !ended.releasing && now >= ended.release_at)
+    }
+
+    fn renewal(&self) -> Renewal {
+        Renewal {
+            occurrence: self.claim.occurrence.clone(),
+            origin: self.claim.origin,
+            run_id: self.claim.run_id,
+            token: self.grant.token,
+            attempt: self.grant.attempt,
+            on_crash: self.claim.on_crash,
+            ttl: self.claim.ttl,
+            last_deadline: self.last_deadline,
+        }
+    }
+
+    pub(super) fn begin_release(&mut self) -> Option<Release> {
+        let ended = self.ended.as_mut()?;
+        ended.releasing = true;
+        Some(Release {
+            occurrence: self.claim.occurrence.clone(),
+            origin: self.claim.origin,
+            run_id: self.claim.run_id,
+            token: self.grant.token,
+            attempt: self.grant.attempt,
+            on_crash: self.claim.on_crash,
+            outcome: ended.outcome,
+            detail: ended.ending.detail.clone(),
+            output: ended.ending.output.clone(),
+            retention: self.claim.retention,
+        })
+    }
+
+    pub(super) fn renewal_wakeup(&self) -> BootTime {
+        if self.renewable() {
+            self.renew_at
+        } else {
+            FAR_FUTURE
+        }
+    }
+
+    pub(super) fn next_wakeup(&self) -> BootTime {
+        let renewal = self.renewal_wakeup();
+        if let Some(ended) = &self.ended {
+            return if ended.releasing {
+                renewal
+            } else {
+                renewal.min(ended.release_at)
+            };
+        }
+        match self.stopping {
+            None => renewal
+                .min(self.stop_at())
+                .min(self.drain_at.unwrap_or(FAR_FUTURE)),
+            Some(StopReason::Draining) => renewal.min(self.stop_at()),
+            Some(_) => renewal,
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The daemon is frozen, or cut off from the store, or its whole host is paused: another replica
+//! goes on with its jobs, and never beside them.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use test_support::family::Kind;
+use test_support::fleet::{Fleet, Replica, SOON, now_ns};
+use test_support::machine::together;
+use test_support::process::{Deaths, Process, Signal};
+use test_support::redis::RedisServer;
+use test_support::relay::Relay;
+
+use crate::figures::{Figures, millis};
+use crate::scene::{
+    Family, family_job, fleet_on, guardian_of, history, keepers_of, processes_of, wait_for_families,
+};
+
+const KINDS: [Kind; 3] = [Kind::Plain, Kind::Stubborn, Kind::DoubleFork];
+
+const TTL: Duration = Duration::from_secs(2);
+const SCHEDULER: &str = "lease_ttl = \"2s\"\nshutdown_grace = \"0s\"";
+/// Each with a job of each kind.
+const ROUNDS: usize = 3;
+/// For how long nothing may happen that must not.
+const OBSERVED: Duration = Duration::from_millis(1500);
+/// A stale attempt after a pause of the whole host.
+const STALE_LIMIT: Duration = Duration::from_millis(500);
+
+/// The first attempts on replica a, with replica b ready to take over.
+struct Round {
+    fleet: Fleet,
+    a: Replica,
+    b: Replica,
+    first: Vec<Family>,
+}
+
+/// What came of it, over all jobs.
+#[derive(Default)]
+struct Findings {
+    /// From the cut to the last death of the first attempt.
+    died: Figures,
+    /// From the last death of the first attempt to the second's start.
+    margin: Figures,
+}
+
+impl Round {
+    /// Under names of its own: who starts as another one's namesake looks after what it left.
+    fn start(redis: &RedisServer, link_of_a: &str) -> Self {
+        static ROUNDS: AtomicU32 = AtomicU32::new(0);
+        let number = ROUNDS.fetch_add(1, Ordering::Relaxed);
+        let [name_of_a, name_of_b] = ["a", "b"].map(|name| format!("{name}-{number}"));
+        let jobs = KINDS.map(|kind| family_job(kind, ""));
+        let fleet = fleet_on(redis, SCHEDULER, &jobs);
+        let a = fleet.start_on(link_of_a, &name_of_a);
+        let first = wait_for_families(&fleet, &KINDS, |member| member.attempt == 1);
+        let b = fleet.start(&name_of_b);
+        b.wait_until_ready();
+        Self { fleet, a, b, first }
+    }
+
+    /// The next attempts, on replica b.
+    fn taken_over(&self) -> Vec<Family> {
+        wait_for_families(&self.fleet, &KINDS, |member| member.replica == self.b.name)
+    }
+
+    /// Cuts a off, waits for b, mends it, and looks who was alive when.
+    fn play(self, cut: impl FnOnce(&Replica), mend: impl FnOnce(&Replica), found: &mut Findings) {
+        let deaths = Deaths::watch(&processes_of(&self.first), SOON);
+        let cut_ns = now_ns();
+        cut(&self.a);
+        let second = self.taken_over();
+        mend(&self.a);
+        sleep(OBSERVED);
+        // Whoever lives now does so for ever: that is known, and the watch need not go on.
+        let mut overdue = processes_of(&self.first);
+        overdue.retain(|process| process.is_alive());
+        for process in &overdue {
+            process.signal(Signal::KILL);
+        }
+        let ended = deaths.join();
+        for (first, second) in self.first.iter().zip(&second) {
+            same_occurrence_next_attempt(first, second);
+            let started = second.members.iter().map(|member| member.started_ns).min();
+            let processes = first.processes();
+            let over = !processes.iter().any(|process| overdue.contains(process));
+            let died = over.then(|| ended.last(processes)).flatten();
+            found.died.add(died.map(|died| died - cut_ns));
+            found
+                .margin
+                .add(started.zip(died).map(|(start, died)| start - died));
+        }
+        let members = self.fleet.members();
+        let late: Vec<_> = members
+            .iter()
+            .filter(|member| member.replica == self.a.name && member.started_ns > cut_ns)
+            .collect();
+        assert!(
+            late.is_empty(),
+            "started while cut off, or beside b: {late:#?}"
+        );
+        for family in &second {
+            assert_eq!(
+                family.alive().len(),
+                family.kind.size(),
+                "{family:#?}\n{}",
+                self.b.tail()
+            );
+        }
+    }
+}
+
+fn same_occurrence_next_attempt(first: &Family, second: &Family) {
+    let attempts = (first.members[0].attempt, second.members[0].attempt);
+    assert_eq!(attempts, (1, 2), "{first:#?} {second:#?}");
+    assert_eq!(first.scheduled_at(), second.scheduled_at());
+}
+
+impl Findings {
+    fn hold(&self, what: &str) {
+        eprintln!("{what}, TTL {TTL:?}: last death after {}", self.died.tell());
+        let least = self.margin.min().map_or("none".to_owned(), millis);
+        eprintln!(
+            "{what}: from the last death of attempt 1 to the start of attempt 2: least {least}; {}",
+            self.margin.tell()
+        );
+        self.died.assert_within(what, TTL);
+        assert_eq!(self.margin.lost(), 0, "{what}: two attempts at once");
+        assert!(
+            self.margin.min() > Some(0),
+            "{what}: attempt 2 started {least} after attempt 1 was dead"
+        );
+    }
+}
+
+#[test]
+fn a_frozen_daemons_jobs_are_dead_before_anybody_else_starts_them() {
+    let _machine = together();
+    let redis = RedisServer::start();
+    let mut found = Findings::default();
+    for _round in 0..ROUNDS {
+        let round = Round::start(&redis, &redis.url());
+        let thaw = |a: &Replica| a.process().thaw();
+        round.play(|a| a.process().freeze(), thaw, &mut found);
+    }
+    assert!(found.margin.tries() >= 5);
+    found.hold("SIGSTOP of the daemon");
+}
+
+#[test]
+fn a_cut_off_daemons_jobs_are_dead_before_anybody_else_starts_them() {
+    let _machine = together();
+    let redis = RedisServer::start();
+    let mut found = Findings::default();
+    for _round in 0..ROUNDS {
+        let link = Relay::to(redis.port());
+        let round = Round::start(&redis, &link.url());
+        round.play(|_| link.cut(), |_| link.mend(), &mut found);
+    }
+    assert!(found.margin.tries() >= 5);
+    found.hold("black-holed link");
+}
+
+/// Nobody is left to tell the keepers anything: they hold their deadlines themselves.
+#[test]
+fn jobs_of_a_frozen_daemon_with_a_frozen_or_killed_guardian_are_dead_in_time() {
+    let _machine = together();
+    let redis = RedisServer::start();
+    for (what, signal) in [("frozen", Signal::STOP), ("killed", Signal::KILL)] {
+        let mut found = Findings::default();
+        let round = Round::start(&redis, &redis.url());
+        let guardian = guardian_of(&round.a);
+        let cut = |a: &Replica| {
+            a.process().freeze();
+            guardian.signal(signal);
+        };
+        let mend = |a: &Replica| {
+            guardian.thaw();
+            a.process().thaw();
+        };
+        round.play(cut, mend, &mut found);
+        found.hold(&format!("SIGSTOP of the daemon, guardian {what}"));
+    }
+}
+
+#[test]
+fn a_daemon_that_is_frozen_and_thawed_within_its_lease_goes_on() {
+    let _machine = together();
+    let redis = RedisServer::start();
+    let round = Round::start(&redis, &redis.url());
+    round.a.process().freeze();
+    // No event says how much of the lease is left; a quarter of it has to be.
+    sleep(TTL / 4);
+    round.a.process().thaw();
+    sleep(OBSERVED);
+    for family in &round.first {
+        assert_eq!(
+            family.alive().len(),
+            family.kind.size(),
+            "{}",
+            round.a.tail()
+        );
+    }
+    let others: Vec<_> = round.fleet.members();
+    assert!(
+        others.iter().all(|member| member.replica == round.a.name),
+        "{others:#?}"
+    );
+}
+
+/// Where a and all below it stand still, and b, on the same host, stands in for another host.
+#[test]
+fn after_a_pause_of_the_host_the_stale_attempt_dies_first_and_its_end_counts_nothing() {
+    let _machine = together();
+    let redis = RedisServer::start();
+    let Round {
+        fleet,
+        mut a,
+        mut b,
+        first,
+    } = Round::start(&redis, &redis.url());
+    let guardian = guardian_of(&a);
+    let keepers = keepers_of(guardian, KINDS.len());
+    let members = processes_of(&first);
+    let host: Vec<Process> = [vec![a.process(), guardian], keepers, members.clone()].concat();
+    for process in &host {
+        process.signal(Signal::STOP);
+    }
+    for process in &host {
+        process.wait_for_state(|state| state == Some('T'));
+    }
+    let second = wait_for_families(&fleet, &KINDS, |member| member.replica == b.name);
+    let deaths = Deaths::watch(&members, SOON);
+    let resumed_ns = now_ns();
+    // The jobs first: that is worst.
+    for process in host.iter().rev() {
+        process.thaw();
+    }
+    let ended = deaths.join();
+    let mut stale = Figures::default();
+    for family in &first {
+        stale.add(ended.last(family.processes()).map(|died| died - resumed_ns));
+    }
+    eprintln!(
+        "host paused and resumed: stale attempts dead after {}",
+        stale.tell()
+    );
+    stale.assert_within("host paused and resumed", STALE_LIMIT);
+    sleep(OBSERVED);
+    for (first, second) in first.iter().zip(&second) {
+        same_occurrence_next_attempt(first, second);
+        assert_eq!(second.alive().len(), second.kind.size(), "{}", b.tail());
+        assert_eq!(outcomes(&fleet, first), [(1, "lost".to_owned())]);
+    }
+    a.drain();
+    b.drain();
+    for family in &first {
+        let expected = [(2, "handed_over".to_owned()), (1, "lost".to_owned())];
+        assert_eq!(outcomes(&fleet, family), expected);
+    }
+}
+
+/// What the ledger has of a family's occurrence: attempts and outcomes, the newest first.
+fn outcomes(fleet: &Fleet, family: &Family) -> Vec<(u64, String)> {
+    let attempts = history(fleet, family.kind.name());
+    let same = attempts
+        .iter()
+        .filter(|attempt| attempt["scheduled_at"] == family.scheduled_at());
+    same.map(|attempt| {
+        let number = attempt["attempt"].as_u64().expect("a number");
+        let outcome = attempt["outcome"].as_str().expect("an outcome");
+        (number, outcome.to_owned())
+    })
+    .collect()
+}
