@@ -27,14 +27,16 @@ use rustix::process::{
 };
 use tokio::sync::watch;
 
+use crate::clock::{Clock, SystemClock};
 use crate::guardian::{DESCRIPTORS, GUARDIAN_NAME, GUARDIAN_VARIABLE, KEEPER_PLEASE};
 
 /// How long a daemon that ends waits for its guardian to be gone: it has nothing left to do.
 const LEAVE_LIMIT: Duration = Duration::from_millis(500);
 
-/// From the end of a guardian to the start of the next: soon, and no busy loop should it keep
-/// ending.
-const RESTART_INTERVAL: Duration = Duration::from_millis(20);
+/// From the end of a guardian to the start of the next: soon, and twice as long each time, up to
+/// the other, while none lives for that long.
+const RESTART_INTERVAL_MIN: Duration = Duration::from_millis(10);
+const RESTART_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// The guardian, whichever process it is at the moment.
 #[derive(Debug)]
@@ -162,7 +164,9 @@ impl Process {
 
 /// Keeps a guardian running until `guardian` is dropped.
 fn look_after(program: &PathBuf, guardian: &Weak<Guardian>) {
+    let mut interval = RESTART_INTERVAL_MIN;
     loop {
+        let started_at = SystemClock.boot();
         let started = start(program);
         let Some(strong) = guardian.upgrade() else {
             // The process ends with its socket.
@@ -195,7 +199,11 @@ fn look_after(program: &PathBuf, guardian: &Weak<Guardian>) {
                     .send_replace(State::Failing(error.to_string().into()));
             }
         }
-        thread::sleep(RESTART_INTERVAL);
+        if SystemClock.boot().saturating_since(started_at) >= RESTART_INTERVAL_MAX {
+            interval = RESTART_INTERVAL_MIN;
+        }
+        thread::sleep(interval);
+        interval = (interval * 2).min(RESTART_INTERVAL_MAX);
     }
 }
 
