@@ -26,6 +26,7 @@ mod store;
 use args::{Args, Command, Global};
 
 use crate::clock::{Clock as _, SystemClock};
+use crate::guardian::GUARDIAN_VARIABLE;
 use crate::scheduler::time::Timestamp;
 
 /// How a command ended.
@@ -57,6 +58,10 @@ impl From<Exit> for ExitCode {
 
 /// Runs the command line and says how it ended.
 pub fn main() -> ExitCode {
+    if std::env::var_os(GUARDIAN_VARIABLE).is_some() {
+        let message = format!("{GUARDIAN_VARIABLE} is set, which is soloist's own mark");
+        return complain(Exit::Usage, &message, Some("unset it")).into();
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {

@@ -11,16 +11,17 @@
 
 use std::fs;
 use std::io;
-use std::sync::Arc;
 
 use futures_util::StreamExt;
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, set_child_subreaper, waitid,
+};
 use signal_hook::consts::SIGCHLD;
 use signal_hook_tokio::Signals;
 use tracing::{debug, warn};
 
-use crate::guardian::{self, GUARDIAN_NAME};
+use crate::guardian::{self, GUARDIAN_NAME, KEEPER_NAME};
 
 /// Has orphans below this process fall to it, and reaps them for as long as the runtime lives;
 /// children that are `owned` are left to their owners. Must be called on a runtime.
@@ -47,15 +48,12 @@ fn own_pid() -> String {
 
 fn reap_from_now_on(owned: impl Fn(Pid) -> bool + Send + Sync + 'static) -> io::Result<()> {
     let mut ends = Signals::new([SIGCHLD])?;
-    let owned = Arc::new(owned);
     tokio::spawn(async move {
         loop {
             // Once before the first signal too: some may have ended before anybody listened.
-            let owned = Arc::clone(&owned);
-            let reaping = tokio::task::spawn_blocking(move || reap(&*owned));
-            if let Err(error) = reaping.await {
-                warn!(%error, "failed to reap: orphans that ended stay zombies");
-            }
+            // Not on a thread of its own: there may be none to be had, and children are few.
+            continue_keepers();
+            reap(&owned);
             if ends.next().await.is_none() {
                 return;
             }
@@ -71,8 +69,25 @@ pub(super) fn is_guardian(child: Pid) -> bool {
     name.is_ok_and(|name| name.trim_end() == GUARDIAN_NAME)
 }
 
+/// Continues keepers that are stopped. They fall to this process when their guardian dies,
+/// which did so before.
+fn continue_keepers() {
+    let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+    for child in guardian::children() {
+        let name = fs::read_to_string(format!("/proc/{}/comm", child.as_raw_pid()));
+        let is_keeper = name.is_ok_and(|name| name.trim_end() == KEEPER_NAME);
+        if is_keeper && matches!(waitid(WaitId::Pid(child), options), Ok(Some(_))) {
+            warn!(
+                pid = child.as_raw_pid(),
+                "a keeper was stopped: continuing it"
+            );
+            let _ = kill_process(child, Signal::CONT);
+        }
+    }
+}
+
 /// Reaps every child that has ended and is not `owned`.
-fn reap(owned: &dyn Fn(Pid) -> bool) {
+fn reap(owned: &impl Fn(Pid) -> bool) {
     // Several times, as a list that is read while children come and go can lack some.
     while has_ended(WaitId::All) {
         let ended = guardian::children()

@@ -30,17 +30,25 @@ pub(super) fn exit_of(error: &StoreError) -> Exit {
     }
 }
 
+/// Longer than any process lives.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// The runtime of everything. More than one thread, so that what is slow in one task keeps no
 /// renewal of another waiting.
 pub(super) fn runtime() -> Result<Runtime, Exit> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.enable_all().build().map_err(|error| {
+    let built = builder.enable_all().thread_keep_alive(FOR_EVER).build();
+    let runtime = built.map_err(|error| {
         complain(
             Exit::Failed,
             &format!("failed to start the runtime: {error}"),
             None,
         )
-    })
+    })?;
+    // One thread for what blocks (names of hosts are looked up there) is made now and kept: by
+    // the time that it is needed, jobs may have used up all that this host or unit allows.
+    runtime.spawn_blocking(|| ());
+    Ok(runtime)
 }
 
 /// Asks the store something that needs no lease.

@@ -10,6 +10,7 @@
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{Access, access, getxattr};
@@ -28,6 +29,10 @@ const DAEMON: &str = "soloist";
 /// How systemd marks a cgroup that it has delegated (systemd.resource-control(5), "Delegate=";
 /// `trusted.` for units that run as root).
 const DELEGATED: [&str; 2] = ["user.delegate", "trusted.delegate"];
+
+/// How often to look whether a cgroup that was killed is empty, and how far apart.
+const EMPTY_LOOKS: u32 = 100;
+const EMPTY_LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// One attempt's cgroup. Removed when dropped, if it is empty by then.
 #[derive(Debug)]
@@ -50,6 +55,16 @@ impl Cgroup {
     /// Kills everything in it; nobody can fork past that.
     pub(super) fn kill(&self) {
         let _ = fs::write(self.dir.join("cgroup.kill"), "1");
+    }
+
+    /// Waits until what was killed is gone, as a rule for a millisecond.
+    fn wait_until_empty(&self) {
+        for _ in 0..EMPTY_LOOKS {
+            if !self.is_populated() {
+                return;
+            }
+            thread::sleep(EMPTY_LOOK_INTERVAL);
+        }
     }
 
     /// Whether a process lives in it.
@@ -79,8 +94,16 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         // What is not empty yet is swept by the next daemon.
-        let _ = fs::remove_dir(&self.dir);
+        remove(&self.dir);
     }
+}
+
+/// Removes a cgroup and those that the job made in it, if they are empty.
+fn remove(dir: &Path) {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    below.for_each(|entry| remove(&entry.path()));
+    let _ = fs::remove_dir(dir);
 }
 
 /// The value of a line `name value`.
@@ -216,6 +239,7 @@ fn sweep(base: &Path) {
         if daemon.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH)) {
             let left = Cgroup { dir: entry.path() };
             left.kill();
+            left.wait_until_empty();
         }
     }
 }

@@ -10,8 +10,10 @@ use std::fs::{self, File};
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::panic;
 use std::path::Path;
 
+use rustix::fs::{FileType, Mode, fchmod, fstat};
 use rustix::process::{
     Pid, Resource, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit, setsid,
 };
@@ -21,6 +23,7 @@ use super::facts::{SpawnError, SpawnErrorKind, Word};
 use super::http::{self, HttpCall};
 use super::wire::{Launch, Surroundings, Work};
 use super::{identity, name_process, program, sys};
+use crate::clock::{Clock, SystemClock};
 
 /// What the process ends with when it has said why it is not the job.
 const NOT_STARTED: i32 = 127;
@@ -80,10 +83,12 @@ fn become_the_job(
 ) -> ! {
     let name = launch.work.name();
     let word = match (
-        enter(&launch.surroundings, name, cgroup, keeper),
+        enter(&launch.surroundings, &streams, name, cgroup, keeper),
         &launch.work,
     ) {
         (Err(error), _) => Word::NotStarted(error),
+        // The host may have been suspended on the way here.
+        (Ok(_), _) if SystemClock.boot() >= launch.deadline.stop_at() => Word::TooLate,
         (Ok(environment), Work::Execute { program, arguments }) => {
             Word::NotStarted(execute(program, arguments, environment, streams))
         }
@@ -101,7 +106,19 @@ fn become_the_job(
 /// Makes the request. The process is this program still, and goes by a name of its own.
 fn request(call: &HttpCall, streams: Streams) -> Result<(), String> {
     name_process(REQUEST_NAME);
-    http::perform(call, &mut File::from(streams.stdout))
+    // What speaks HTTP panics where this host refuses it a thread or memory.
+    panic::set_hook(Box::new(|_| {}));
+    let performed =
+        panic::catch_unwind(move || http::perform(call, &mut File::from(streams.stdout)));
+    performed.unwrap_or_else(|panic| {
+        let cause = panic.downcast_ref::<String>().map(String::as_str);
+        let cause = cause.or(panic.downcast_ref::<&str>().copied());
+        Err(format!(
+            "the request broke off, as this program failed ({}); this host or unit may be out of \
+             processes or memory (TasksMax, MemoryMax)",
+            cause.unwrap_or("it doesn't say why")
+        ))
+    })
 }
 
 /// Everything but the exec; returns the whole environment. The order matters: what needs the
@@ -109,6 +126,7 @@ fn request(call: &HttpCall, streams: Streams) -> Result<(), String> {
 /// parent-death signal last, for a change of user clears it (prctl(2)).
 fn enter(
     surroundings: &Surroundings,
+    streams: &Streams,
     program: &str,
     cgroup: Option<&Path>,
     keeper: Pid,
@@ -134,6 +152,10 @@ fn enter(
     if let Some(mask) = surroundings.umask {
         identity::set_umask(mask);
     }
+    if surroundings.identity.user.is_some() {
+        sys::leave_session_keyring();
+        open_to_all(streams);
+    }
     let assumed = surroundings.identity.assume();
     let assumed = assumed.map_err(|why| SpawnError::new(SpawnErrorKind::Identity, program, why))?;
     if let Some(dir) = &surroundings.working_dir {
@@ -154,6 +176,18 @@ fn enter(
         environment.entry(name.into()).or_insert(value);
     }
     Ok(environment)
+}
+
+/// Has `echo >/dev/stderr` work for another user: a pipe has the mode and owner that it was made
+/// with, and only who has it open can find it.
+fn open_to_all(streams: &Streams) {
+    for stream in [&streams.stdout, &streams.stderr] {
+        let is_pipe =
+            fstat(stream).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_fifo());
+        if is_pipe {
+            let _ = fchmod(stream, Mode::from_raw_mode(0o622));
+        }
+    }
 }
 
 /// The keeper is spared by the OOM killer where it may be; the job is not.

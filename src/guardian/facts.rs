@@ -47,6 +47,8 @@ impl Exit {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Word {
     NotStarted(SpawnError),
+    /// Its lease had run out before it began.
+    TooLate,
     /// How a request failed.
     Failed(String),
 }

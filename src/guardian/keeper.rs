@@ -366,8 +366,9 @@ impl Keeper {
         while self.exit.is_some() && self.word.is_some() {
             self.hear_the_job(); // what it said on its way out
         }
+        let exit = self.exit();
         let end = End {
-            exit: self.exit(),
+            exit,
             cut_short: self.cut_short,
             used: self.used(),
             left_behind: left_behind
@@ -383,6 +384,10 @@ impl Keeper {
         let is_call = matches!(self.launch.work, Work::Call(_));
         match (serde_json::from_slice(&self.said), self.exit.take()) {
             (Ok(Word::NotStarted(error)), _) => Exit::NotStarted(error),
+            (Ok(Word::TooLate), _) => {
+                self.cut_short.get_or_insert(CutShort::LeaseExpired);
+                Exit::Withdrawn
+            }
             (Ok(Word::Failed(failure)), _) => Exit::Answered {
                 failure: Some(failure),
             },

@@ -78,6 +78,16 @@ pub(super) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// Leaves the session keyring that was inherited for an empty one (keyctl(2)): the keys in it
+/// are the daemon's user's. A kernel without keyrings has nothing to leave.
+#[expect(unsafe_code, reason = "keyctl(2) has no safe form")]
+pub(super) fn leave_session_keyring() {
+    const KEYCTL_JOIN_SESSION_KEYRING: libc::c_long = 1;
+    let anonymous = ptr::null::<libc::c_char>();
+    // SAFETY: a null name asks for a keyring without one; nothing else is read or written.
+    unsafe { libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, anonymous) };
+}
+
 /// execve(2); returns only what it was refused for. Not what std's `exec` does, which is
 /// execvp(3): that hands a text without a `#!` line to a shell.
 #[expect(unsafe_code, reason = "execve(2) has no safe form")]

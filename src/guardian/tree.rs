@@ -167,54 +167,56 @@ mod tests {
         shell
     }
 
+    /// Ends both. From the child up, as an orphan here becomes somebody else's child.
+    fn end(mut shell: Child) {
+        for child in children_of(Pid::from_child(&shell)) {
+            kill_process(child, Signal::KILL).unwrap();
+        }
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+    }
+
+    fn state_of(pid: Pid) -> Option<String> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+        let (_, after_name) = stat.rsplit_once(')')?;
+        Some(after_name.split_ascii_whitespace().next()?.to_owned())
+    }
+
     #[test]
     fn both_ways_to_find_children_find_the_same() {
-        let mut shell = parent_and_child();
+        let shell = parent_and_child();
         let parent = Pid::from_child(&shell);
         let all = children_by_looking_at_all(parent.as_raw_pid());
         let fast = children_of(parent);
+        end(shell);
         assert_eq!(fast.len(), 1);
         assert_eq!(fast, all);
-        signal(&[parent], Signal::KILL);
-        shell.wait().unwrap();
     }
 
     #[test]
-    fn a_grandchild_is_signalled_and_a_stranger_is_not() {
-        let mut shell = parent_and_child();
+    fn children_and_grandchildren_are_signalled() {
+        let shell = parent_and_child();
         let parent = Pid::from_child(&shell);
-        let [sleep] = children_of(parent)[..] else {
-            panic!("it has a child");
-        };
-        let stranger = Command::new("/bin/sleep").arg("1000").spawn();
-        let mut stranger = stranger.unwrap();
-        signal_descendant(Pid::from_child(&stranger), sleep, Signal::KILL);
-        // It is our child, as one whose parent ended would be: that is what is allowed.
-        stranger.wait().unwrap();
-        signal(&[parent], Signal::KILL);
-        shell.wait().unwrap();
-        while parent_of(sleep).is_some_and(|_| !is_zombie(sleep)) {
+        let both = [parent, children_of(parent)[0]];
+        assert_eq!(signal(&[parent], Signal::STOP), 2);
+        while !both
+            .iter()
+            .all(|pid| state_of(*pid).as_deref() == Some("T"))
+        {
             std::thread::yield_now();
         }
-    }
-
-    fn is_zombie(pid: Pid) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid()));
-        stat.is_ok_and(|stat| stat.contains(") Z "))
+        end(shell);
     }
 
     #[test]
     fn a_process_that_is_found_under_another_parent_is_left_alone() {
-        let mut shell = parent_and_child();
+        let shell = parent_and_child();
         let parent = Pid::from_child(&shell);
-        let [sleep] = children_of(parent)[..] else {
-            panic!("it has a child");
-        };
+        let sleep = children_of(parent)[0];
         let nobody_s_parent = sleep;
         signal_descendant(sleep, nobody_s_parent, Signal::KILL);
-        assert!(!is_zombie(sleep));
-        assert_eq!(parent_of(sleep), Some(parent), "it lives where it was");
-        signal(&[parent], Signal::KILL);
-        shell.wait().unwrap();
+        let state = state_of(sleep);
+        end(shell);
+        assert_ne!(state.as_deref(), Some("Z"), "it was killed");
     }
 }

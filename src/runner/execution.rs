@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Sleep, sleep, timeout};
 
 use super::ending::judge;
@@ -31,6 +32,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 /// How long after the last instant for a KILL a keeper must have told of the end.
 const SILENCE_LIMIT: Duration = KILL_LIMIT.saturating_add(Duration::from_secs(2));
 
+/// How long a start may keep others waiting: one that takes longer hangs, as on the program of a
+/// dead NFS server.
+const TURN_LIMIT: Duration = Duration::from_millis(500);
+
 /// Runs one attempt to its end.
 pub(super) async fn run(
     attempt: Attempt,
@@ -49,7 +54,9 @@ pub(super) async fn run(
             job = %attempt.job.name, scheduled_at = %attempt.scheduled_at,
             attempt = attempt.number, token = attempt.token.get(),
             replica = &**shared.environment.replica(), processes = ?end.left_behind,
-            "processes of a job survived KILL for {KILL_LIMIT:?}: they hang in the kernel, and may yet do something"
+            "processes of a job survived KILL for {KILL_LIMIT:?}: they hang in the kernel and may yet do \
+             something, or they run on as another user (a setuid program), whom this daemon may not \
+             signal; without root, a delegated cgroup ends those too"
         );
     }
     ending
@@ -86,6 +93,12 @@ async fn start<'a>(
         () = orders.stopped() => return Err(Exit::Withdrawn),
         ready = getting_ready => ready?,
     };
+    let silence = attempt.job.timeout.map(|timeout| {
+        let grace = attempt.job.kill_grace;
+        Box::pin(sleep(
+            timeout.saturating_add(grace).saturating_add(SILENCE_LIMIT),
+        ))
+    });
     let launch = launch(attempt, shared, orders.deadline());
     keeper
         .launch(&launch)
@@ -97,8 +110,8 @@ async fn start<'a>(
         keeper,
         output,
         orders: orders.clone(),
-        turn,
-        silence: None,
+        turn: turn.map(Turn::begin),
+        silence,
     })
 }
 
@@ -108,10 +121,28 @@ struct Execution<'a> {
     keeper: Keeper,
     output: OutputReader,
     orders: Orders,
-    /// Held until the job has started: a few starts at a time keep the processors busy.
-    turn: Option<tokio::sync::OwnedSemaphorePermit>,
+    turn: Option<Turn>,
     /// Passes when the keeper should have told of the end, once it has to.
     silence: Option<Pin<Box<Sleep>>>,
+}
+
+/// Kept until the job has started, so that a few starts at a time keep the processors busy; but
+/// not for longer than [`TURN_LIMIT`].
+#[derive(Debug)]
+struct Turn {
+    /// Its end is told by dropping it.
+    _ends: oneshot::Sender<()>,
+}
+
+impl Turn {
+    fn begin(permit: OwnedSemaphorePermit) -> Self {
+        let (_ends, ended) = oneshot::channel();
+        tokio::spawn(async move {
+            let _permit = permit;
+            let _ = timeout(TURN_LIMIT, ended).await;
+        });
+        Self { _ends }
+    }
 }
 
 /// Something that the task waited for.

@@ -51,6 +51,10 @@ impl Keeper {
     ) -> Result<Self, Exit> {
         let mut why = "there is no guardian, and none comes".to_owned();
         match timeout(ASK_LIMIT, ask_again(guardian, streams, &mut why)).await {
+            Ok(Err(Exit::NotStarted(error))) => Err(Exit::NotStarted(SpawnError {
+                program: program.to_owned(),
+                ..error
+            })),
             Ok(answer) => answer,
             Err(_) => {
                 let why = format!("there is nobody to look after it: {why}");
@@ -122,7 +126,9 @@ async fn ask(guardian: &Guardian, streams: &Streams) -> Result<Answer, NoGuardia
     Ok(match timeout(ANSWER_LIMIT, keeper.report()).await {
         Ok(Some(Report::Ready)) => Answer::Keeper(keeper),
         Ok(Some(Report::Ended(end))) => Answer::Refused(end.exit),
-        Ok(Some(Report::Started) | None) => Answer::Nothing("the guardian ended".to_owned()),
+        Ok(Some(Report::Started) | None) => {
+            Answer::Nothing("the guardian ended, or could not take the request".to_owned())
+        }
         Err(_) => {
             guardian.replace(&process);
             Answer::Nothing("the guardian did not answer".to_owned())

@@ -121,11 +121,16 @@ fn look(whose: &Whose) -> Result<Found, SweepError> {
 }
 
 async fn sweep(whose: Whose, grace: Duration) -> Result<Report, SweepError> {
-    let sweeping = tokio::task::spawn_blocking(move || ending::end(&whose, grace));
+    let (done, swept) = tokio::sync::oneshot::channel();
+    // Where the runtime panics for want of a thread, this says so.
+    let thread = std::thread::Builder::new().name("sweep".to_owned());
+    thread
+        .spawn(move || done.send(ending::end(&whose, grace)))
+        .map_err(|error| SweepError::Failed(error.to_string()))?;
     let limit = SWEEP_LIMIT + grace;
-    match tokio::time::timeout(limit, sweeping).await {
+    match tokio::time::timeout(limit, swept).await {
         Ok(Ok(swept)) => swept,
-        Ok(Err(failure)) => Err(SweepError::Failed(failure.to_string())),
+        Ok(Err(_)) => Err(SweepError::Failed("its thread panicked".to_owned())),
         Err(_) => Err(SweepError::TooLong(limit)),
     }
 }

@@ -1,5 +1,7 @@
 //! Cuts a stream of bytes into lines fit for a log: bounded in length, valid UTF-8.
 
+use std::borrow::Cow;
+
 /// The longest line that is logged in one piece, in bytes. Well under what journald (48 KiB)
 /// and container runtimes (16 KiB) would split by themselves.
 pub(super) const LINE_LENGTH_LIMIT: usize = 8 * 1024;
@@ -64,8 +66,13 @@ impl LineSplitter {
     }
 }
 
-fn text(line: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line))
+/// NUL is spelled out: tools that search a log take it for binary where there is one.
+fn text(line: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+    match text.contains('\0') {
+        true => text.replace('\0', "\\0").into(),
+        false => text,
+    }
 }
 
 /// Where the last character starts if its end may be missing, else the end.
@@ -101,6 +108,7 @@ mod tests {
     fn lines_end_where_they_end_whatever_the_reads() {
         assert_eq!(lines_of(&[b"a\nb", b"c\r\n\nd"]), ["a", "bc", "", "d"]);
         assert_eq!(lines_of(&[b"\xffx\n"]), ["\u{fffd}x"]);
+        assert_eq!(lines_of(&[b"a\0b\n"]), ["a\\0b"]);
         assert!(lines_of(&[]).is_empty());
     }
 
