@@ -16,6 +16,7 @@ mod lease;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) use self::lease::{AfterRenewal, Stop};
 
@@ -32,12 +33,18 @@ use super::timers::Timers;
 /// call, so that a busy replica's releases batch themselves.
 const RELEASE_CALLS: usize = 2;
 
+/// From one call that releases leases to the next, at least: what ends within it travels
+/// together. The first after a pause goes at once, so that only a burst is held up.
+const RELEASE_INTERVAL: Duration = Duration::from_millis(50);
+
 /// All leases that this replica holds.
 #[derive(Debug, Default)]
 pub(super) struct HeldLeases {
     leases: HashMap<RunId, Lease>,
     timers: Timers<RunId>,
     release_calls: usize,
+    /// Before that no further call releases leases.
+    next_release_at: BootTime,
 }
 
 /// What is to be done about leases now.
@@ -126,7 +133,7 @@ impl HeldLeases {
             lease.give_up_if_over(now);
             work.renewals.extend(lease.renew_if_due(now));
             if lease.release_due(now) {
-                let call_free = self.release_calls < RELEASE_CALLS;
+                let call_free = self.release_calls < RELEASE_CALLS && now >= self.next_release_at;
                 match call_free && fits(&work.releases, lease) {
                     true => work.releases.extend(lease.begin_release()),
                     false => {
@@ -139,6 +146,10 @@ impl HeldLeases {
         }
         if !work.releases.is_empty() {
             self.release_calls += 1;
+            // A full call is no reason to wait: the next one is filling up already.
+            if work.releases.len() < BATCH_LIMIT {
+                self.next_release_at = now + RELEASE_INTERVAL;
+            }
         }
         self.wait_for_release_call(put_off, now);
         work
@@ -151,7 +162,11 @@ impl HeldLeases {
             let Some(lease) = self.leases.get(&run_id) else {
                 continue;
             };
-            let at = if free { now } else { lease.renewal_wakeup() };
+            let renewal_at = lease.renewal_wakeup();
+            let at = match free {
+                true => renewal_at.min(self.next_release_at.max(now)),
+                false => renewal_at,
+            };
             self.timers.set(run_id, at);
         }
     }
