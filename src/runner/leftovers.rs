@@ -36,7 +36,7 @@ mod process;
 #[cfg(test)]
 mod tests;
 
-use census::{Census, Found, Whose};
+use census::Whose;
 use process::Process;
 
 /// How long a sweep may take beside the grace: a kill that takes effect at all does so within
@@ -89,21 +89,6 @@ pub(crate) enum SweepError {
     Failed(String),
 }
 
-/// Finds the leftovers of a replica. Blocks: one pass over `/proc`.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the sweep looks and ends in one go")
-)]
-pub(crate) fn find(replica: &str) -> Result<Vec<Leftover>, SweepError> {
-    Ok(look(&Whose::Replica(replica.to_owned()))?.leftovers)
-}
-
-/// Finds every process of an attempt, whoever is above it. Blocks: one pass over `/proc`.
-#[cfg_attr(not(test), expect(dead_code, reason = "for when a keeper has died"))]
-pub(crate) fn of_run(run_id: &RunId) -> Result<Vec<Leftover>, SweepError> {
-    Ok(look(&Whose::Run(run_id.to_string()))?.leftovers)
-}
-
 /// Ends the leftovers of a replica and makes sure that they are gone. With a grace they get
 /// TERM first; with none they are killed at once. Those that survive KILL for 10 s are in the
 /// report, and it is for the caller to say so loudly: they hang in the kernel.
@@ -114,10 +99,6 @@ pub(crate) async fn end_all(replica: &str, grace: Duration) -> Result<Report, Sw
 /// Kills every process of an attempt, whoever is above it, and makes sure that they are gone.
 pub(crate) async fn end_run(run_id: &RunId) -> Result<Report, SweepError> {
     sweep(Whose::Run(run_id.to_string()), Duration::ZERO).await
-}
-
-fn look(whose: &Whose) -> Result<Found, SweepError> {
-    Ok(Census::take()?.find(whose, &[]))
 }
 
 async fn sweep(whose: Whose, grace: Duration) -> Result<Report, SweepError> {

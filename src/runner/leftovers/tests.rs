@@ -11,8 +11,23 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use super::census::Census;
 use super::*;
 use crate::clock::{Clock, SystemClock};
+
+/// The leftovers of a replica, as one look finds them.
+fn find(replica: &str) -> Result<Vec<Leftover>, SweepError> {
+    look(&Whose::Replica(replica.to_owned()))
+}
+
+/// Every process of an attempt, whoever is above it.
+fn of_run(run_id: &RunId) -> Result<Vec<Leftover>, SweepError> {
+    look(&Whose::Run(run_id.to_string()))
+}
+
+fn look(whose: &Whose) -> Result<Vec<Leftover>, SweepError> {
+    Ok(Census::take()?.find(whose, &[]).leftovers)
+}
 
 /// Longer than anything takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
