@@ -90,12 +90,12 @@ pub(super) fn read(
         .and_then(|entry| reader.text(entry))
         .map(|text| text.value);
     let limits = read_limits(reader, &keys, scheduler);
+    let command = command?;
+    let program = command.program.clone();
     Some(Job {
-        name: name?,
         description,
-        schedule: schedule?,
         enabled,
-        command: command?,
+        command,
         timeout: durations.timeout,
         kill_grace: durations.kill_grace,
         lease_ttl: durations.lease_ttl,
@@ -103,6 +103,7 @@ pub(super) fn read(
         on_crash: limits.on_crash,
         max_attempts: limits.max_attempts,
         retention: limits.retention,
+        ..Job::new(name?, schedule?, program)
     })
 }
 

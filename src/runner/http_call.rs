@@ -41,8 +41,8 @@ mod tests {
 
     use super::*;
     use crate::scheduler::Guard;
-    use crate::scheduler::job::{CommandSpec, Job, JobName, OnCrash, Program};
-    use crate::scheduler::lease::{FencingToken, Retention, RunId};
+    use crate::scheduler::job::{Job, JobName, Program};
+    use crate::scheduler::lease::{FencingToken, RunId};
     use crate::scheduler::request::{ExpectStatus, Piece, Template};
     use crate::scheduler::schedule::{DstFold, DstGap, Schedule};
     use crate::scheduler::time::{BootTime, Timestamp};
@@ -50,33 +50,9 @@ mod tests {
     fn attempt(request: HttpRequest) -> Attempt {
         let zone = jiff::tz::TimeZone::UTC;
         let (gap, fold) = (DstGap::default(), DstFold::default());
-        let minute = Duration::from_secs(60);
-        let job = Job {
-            name: JobName::new("close-expired-orders").unwrap(),
-            description: None,
-            schedule: Schedule::parse("@manual", "", zone, gap, fold).unwrap(),
-            enabled: true,
-            command: CommandSpec {
-                program: Program::Http(Box::new(request)),
-                env: [].into(),
-                working_dir: None,
-                user: None,
-                group: None,
-                umask: None,
-                success_codes: vec![0],
-                output_limit: 0,
-            },
-            timeout: None,
-            kill_grace: minute,
-            lease_ttl: minute,
-            starting_deadline: minute,
-            on_crash: OnCrash::Rerun,
-            max_attempts: 10,
-            retention: Retention {
-                limit: 1,
-                age: minute,
-            },
-        };
+        let schedule = Schedule::parse("@manual", "", zone, gap, fold).unwrap();
+        let name = JobName::new("close-expired-orders").unwrap();
+        let job = Job::new(name, schedule, Program::Http(Box::new(request)));
         Attempt {
             job: Arc::new(job),
             scheduled_at: Timestamp::from_second(1_795_212_000),

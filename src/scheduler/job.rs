@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::lease::Retention;
+use super::policy::{CatchUp, Concurrency, Retry, Tags};
 use super::request::HttpRequest;
 use super::schedule::Schedule;
 
@@ -103,6 +104,53 @@ pub struct Job {
     pub max_attempts: u32,
     /// How much of its past is kept. Default: 1000 attempts, 30 days.
     pub retention: Retention,
+    /// Up to how long after its instant an occurrence starts, the same on every replica for one
+    /// occurrence. Default: none.
+    pub random_delay: Duration,
+    /// What becomes of occurrences that nobody could claim in time.
+    pub catch_up: CatchUp,
+    /// What becomes of an occurrence that finds the job busy.
+    pub concurrency: Concurrency,
+    /// What follows a failure.
+    pub retry: Retry,
+    /// In how many parts each occurrence runs, each under a lease of its own; 1 or more.
+    pub shards: u32,
+    /// The tags that a replica must have to run it. Default: none.
+    pub run_on: Tags,
+    /// The jobs whose success brings its occurrences about, in the place of a schedule.
+    pub after: Vec<JobName>,
+}
+
+impl Job {
+    /// A job that runs `program` by `schedule`, everything else as the contract has it by
+    /// default.
+    pub fn new(name: JobName, schedule: Schedule, program: Program) -> Self {
+        let minute = Duration::from_secs(60);
+        Self {
+            name,
+            description: None,
+            schedule,
+            enabled: true,
+            command: CommandSpec::new(program),
+            timeout: None,
+            kill_grace: Duration::from_secs(5),
+            lease_ttl: Duration::from_secs(15),
+            starting_deadline: minute,
+            on_crash: OnCrash::default(),
+            max_attempts: 10,
+            retention: Retention {
+                limit: 1000,
+                age: minute * 60 * 24 * 30,
+            },
+            random_delay: Duration::ZERO,
+            catch_up: CatchUp::default(),
+            concurrency: Concurrency::default(),
+            retry: Retry::default(),
+            shards: 1,
+            run_on: Tags::new(),
+            after: Vec::new(),
+        }
+    }
 }
 
 /// What an attempt runs, and in what surroundings.
@@ -126,6 +174,22 @@ pub struct CommandSpec {
     pub success_codes: Vec<i32>,
     /// How many bytes of stdout, and of stderr, are kept of one attempt. Default 8 KiB each.
     pub output_limit: usize,
+}
+
+impl CommandSpec {
+    /// A program in the surroundings that the contract gives by default.
+    pub fn new(program: Program) -> Self {
+        Self {
+            program,
+            env: BTreeMap::new(),
+            working_dir: None,
+            user: None,
+            group: None,
+            umask: None,
+            success_codes: vec![0],
+            output_limit: 8 * 1024,
+        }
+    }
 }
 
 impl fmt::Debug for CommandSpec {

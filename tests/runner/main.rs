@@ -112,32 +112,16 @@ async fn within_limit<T>(future: impl Future<Output = T>) -> T {
 
 fn job(program: Program, working_dir: &Path) -> Job {
     let zone = jiff::tz::TimeZone::UTC;
+    let schedule = Schedule::parse("@manual", "", zone, DstGap::default(), DstFold::default());
+    let name = JobName::new("close-expired-orders").expect("a name");
+    let command = CommandSpec {
+        working_dir: Some(working_dir.to_owned()),
+        ..CommandSpec::new(program.clone())
+    };
     Job {
-        name: JobName::new("close-expired-orders").expect("a name"),
-        description: None,
-        schedule: Schedule::parse("@manual", "", zone, DstGap::default(), DstFold::default())
-            .expect("a schedule"),
-        enabled: true,
-        command: CommandSpec {
-            program,
-            env: [].into(),
-            working_dir: Some(working_dir.to_owned()),
-            user: None,
-            group: None,
-            umask: None,
-            success_codes: vec![0],
-            output_limit: 8 * 1024,
-        },
-        timeout: None,
+        command,
         kill_grace: LONG,
-        lease_ttl: Duration::from_secs(15),
-        starting_deadline: Duration::from_secs(60),
-        on_crash: OnCrash::Rerun,
-        max_attempts: 10,
-        retention: Retention {
-            limit: 1000,
-            age: LONG,
-        },
+        ..Job::new(name, schedule.expect("a schedule"), program)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use soloist::scheduler::job::{CommandSpec, Job, JobName, OnCrash, Program};
+use soloist::scheduler::job::{Job, JobName, OnCrash, Program};
 use soloist::scheduler::lease::{Outcome, Retention};
 use soloist::scheduler::schedule::{DstFold, DstGap, Schedule};
 
@@ -14,32 +14,19 @@ const SEEDS: u64 = 300;
 
 pub(crate) fn job(name: &str, schedule: &str) -> Job {
     let zone = jiff::tz::TimeZone::UTC;
+    let schedule = Schedule::parse(schedule, name, zone, DstGap::default(), DstFold::default());
+    let program = Program::Command(vec!["true".to_owned()]);
     Job {
-        name: JobName::new(name).expect("a name"),
-        description: None,
-        schedule: Schedule::parse(schedule, name, zone, DstGap::default(), DstFold::default())
-            .expect("a schedule"),
-        enabled: true,
-        command: CommandSpec {
-            program: Program::Command(vec!["true".to_owned()]),
-            env: BTreeMap::new(),
-            working_dir: None,
-            user: None,
-            group: None,
-            umask: None,
-            success_codes: vec![0],
-            output_limit: 1024,
-        },
-        timeout: None,
         kill_grace: Duration::from_secs(1),
-        lease_ttl: Duration::from_secs(15),
-        starting_deadline: Duration::from_secs(60),
-        on_crash: OnCrash::Rerun,
-        max_attempts: 10,
         retention: Retention {
             limit: 100_000,
             age: Duration::from_secs(1 << 30),
         },
+        ..Job::new(
+            JobName::new(name).expect("a name"),
+            schedule.expect("a schedule"),
+            program,
+        )
     }
 }
 
