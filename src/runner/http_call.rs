@@ -35,7 +35,6 @@ pub(super) fn http_call(attempt: &Attempt, replica: &str, request: &HttpRequest)
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use uuid::Uuid;
 

@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use soloist::runner::{OutputMode, Runner, RunningAttempt};
-use soloist::scheduler::job::{CommandSpec, Job, JobName, OnCrash, Program};
-use soloist::scheduler::lease::{Captured, FencingToken, Output, Retention, RunId};
+use soloist::scheduler::job::{CommandSpec, Job, JobName, Program};
+use soloist::scheduler::lease::{Captured, FencingToken, Output, RunId};
 use soloist::scheduler::schedule::{DstFold, DstGap, Schedule};
 use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::scheduler::{Attempt, EndedHow, Ending, Guard};
