@@ -6,8 +6,11 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
+/// Of what was sent, so much is kept to look for a needle in.
+const NEEDLE_LIMIT: usize = 256;
+
 /// A relay from a port of its own to one on 127.0.0.1. It ends with the test process.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Relay {
     port: u16,
     gate: Arc<Gate>,
@@ -15,24 +18,67 @@ pub struct Relay {
 
 #[derive(Debug, Default)]
 struct Gate {
-    cut: Mutex<bool>,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
+#[derive(Debug, Default)]
+struct State {
+    requests_cut: bool,
+    replies_cut: bool,
+    trap: Option<Trap>,
+}
+
+/// What is cut as soon as a client sends something.
+#[derive(Debug)]
+struct Trap {
+    needle: Vec<u8>,
+    way: Way,
+}
+
+/// In which direction something passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Requests,
+    Replies,
+}
+
+impl State {
+    fn is_cut(&self, way: Way) -> bool {
+        match way {
+            Way::Requests => self.requests_cut,
+            Way::Replies => self.replies_cut,
+        }
+    }
+
+    fn spring(&mut self, sent: &[u8]) {
+        let sprung = self.trap.take_if(|trap| contains(sent, &trap.needle));
+        match sprung.map(|trap| trap.way) {
+            Some(Way::Requests) => self.requests_cut = true,
+            Some(Way::Replies) => self.replies_cut = true,
+            None => {}
+        }
+    }
+}
+
+fn contains(bytes: &[u8], needle: &[u8]) -> bool {
+    bytes.windows(needle.len()).any(|part| part == needle)
+}
+
 impl Gate {
-    fn set(&self, cut: bool) {
-        *self.cut.lock().unwrap_or_else(PoisonError::into_inner) = cut;
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
 
-    fn wait_until_open(&self) {
-        let mut cut = self.cut.lock().unwrap_or_else(PoisonError::into_inner);
-        while *cut {
-            cut = self
-                .changed
-                .wait(cut)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+    fn wait_while(&self, mut condition: impl FnMut(&State) -> bool) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.changed.wait_while(state, |state| condition(state));
+        drop(state.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn wait_until_open(&self, way: Way) {
+        self.wait_while(|state| state.is_cut(way));
     }
 }
 
@@ -67,17 +113,42 @@ impl Relay {
 
     /// Nothing passes from now on, and nobody is told. Who connects waits as well.
     pub fn cut(&self) {
-        self.gate.set(true);
+        self.gate.change(|state| {
+            state.requests_cut = true;
+            state.replies_cut = true;
+        });
+    }
+
+    /// The next request that has `needle` in it is held back, with all that clients send after
+    /// it.
+    pub fn cut_at_request(&self, needle: &str) {
+        self.set(needle, Way::Requests);
+    }
+
+    /// The next request that has `needle` in it passes, and nothing that the server says after.
+    pub fn cut_at_reply_to(&self, needle: &str) {
+        self.set(needle, Way::Replies);
+    }
+
+    fn set(&self, needle: &str, way: Way) {
+        let needle = needle.as_bytes().to_vec();
+        self.gate
+            .change(|state| state.trap = Some(Trap { needle, way }));
+    }
+
+    /// Waits until such a request has come.
+    pub fn wait_until_cut(&self) {
+        self.gate.wait_while(|state| state.trap.is_some());
     }
 
     /// All goes on, with what was held back first.
     pub fn mend(&self) {
-        self.gate.set(false);
+        self.gate.change(|state| *state = State::default());
     }
 }
 
 fn connect(client: &TcpStream, port: u16, gate: &Arc<Gate>) {
-    gate.wait_until_open();
+    gate.wait_until_open(Way::Requests);
     let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else {
         return;
     };
@@ -85,19 +156,26 @@ fn connect(client: &TcpStream, port: u16, gate: &Arc<Gate>) {
         return;
     };
     let there = Arc::clone(gate);
-    thread::spawn(move || pass(from_client, to_server, &there));
+    thread::spawn(move || pass(from_client, to_server, &there, Way::Requests));
     if let Ok(to_client) = client.try_clone() {
-        pass(server, to_client, gate);
+        pass(server, to_client, gate, Way::Replies);
     }
 }
 
 /// Passes what comes on, until either side closes.
-fn pass(mut from: TcpStream, mut to: TcpStream, gate: &Gate) {
+fn pass(mut from: TcpStream, mut to: TcpStream, gate: &Gate, way: Way) {
     let _ = to.set_nodelay(true);
     let mut buffer = [0; 16 * 1024];
+    // What was sent last, as a needle may come in two parts.
+    let mut sent = Vec::new();
     loop {
         let length = from.read(&mut buffer).unwrap_or(0);
-        gate.wait_until_open();
+        if way == Way::Requests {
+            sent.extend_from_slice(&buffer[..length]);
+            gate.change(|state| state.spring(&sent));
+            sent.drain(..sent.len().saturating_sub(NEEDLE_LIMIT));
+        }
+        gate.wait_until_open(way);
         if length == 0 || to.write_all(&buffer[..length]).is_err() {
             break;
         }
@@ -134,5 +212,31 @@ mod tests {
             .unwrap();
         served.read_exact(&mut buffer).unwrap();
         assert_eq!(&buffer, b"late");
+    }
+    #[test]
+    fn a_reply_is_held_back_though_its_request_has_arrived() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let relay = Relay::to(server.local_addr().unwrap().port());
+        let mut client = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
+        let (mut served, _) = server.accept().unwrap();
+        let mut buffer = [0; 4];
+        relay.cut_at_reply_to("needle");
+        client.write_all(b"nee").unwrap();
+        served.read_exact(&mut buffer[..3]).unwrap();
+        client.write_all(b"dle.").unwrap();
+        relay.wait_until_cut();
+        served.read_exact(&mut buffer).unwrap();
+        assert_eq!(&buffer, b"dle.");
+        served.write_all(b"pong").unwrap();
+        client
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .unwrap();
+        assert!(client.read(&mut buffer).is_err(), "the reply is held back");
+        relay.mend();
+        client
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        client.read_exact(&mut buffer).unwrap();
+        assert_eq!(&buffer, b"pong");
     }
 }
