@@ -1,65 +1,69 @@
 #!lua flags=allow-oom
--- observe.lua: writes down that the caller lives, and shows what there is to take over.
+-- observe.lua: writes down that the caller lives, and shows who lives and what there is to do.
 --
--- KEYS  1 jobs  2 leases  3 replicas
--- ARGV  1 server run id as the caller knows it  2 quarantine ms  3 history prefix
---       4 output prefix  5 token floor  6 channel  7 replica id
---       8 what the replica says of itself (JSON, kept as it is)  9 scope (overdue|all)
---       10 how many leases at most  11 abandoned after ms
---       12 how long a silent replica stays listed ms
--- reply now ms, fault of a history line ('' here), grace left ms,
---       next deadline ms or -1, then per lease {job, record}
+-- KEYS  1 jobs  2 agenda  3 replicas
+-- ARGV  1 server run id as the caller knows it  2 step back that is tolerated us  3 layout
+--       4 replica id  5 what the replica says of itself (JSON, kept as it is)
+--       6 scope (overdue|all)  7 how many records at most  8 abandoned after ms
+--       9 how long a silent replica stays listed ms
+-- reply clock us, run id, values of the group, next instant of the agenda ms or '',
+--       replicas: id, then seen_at|what it said, for each
+--       then per record {job, value}
 --
--- Atomic, because the leases, the clock and the grace window are judged together.
--- Holds: it changes no lease; what it shows is a hint to watch, never a proof of death. A grace
--- window begins with whoever looks first. allow-oom: what it writes replaces what was there.
+-- Atomic, because the agenda, the clock and the group are judged together.
+-- Holds: it changes no record; what it shows is a hint to watch, never a proof of death.
+-- A ledger of another layout is left alone. allow-oom: what it writes replaces what was there.
 
 local PREFETCH = 1000
 
--- Whether the record in a line is open. The whole line is read where it is received: reading
--- it here would double the cost of showing it.
-local function shows_open(line)
-  local state = string.match(line, '^[^|]*|([^|]*)|')
-  return state == 'running' or state == 'handed_over'
-end
-
--- Shows the records of jobs; an entry of the index whose record is closed or gone is dropped.
-local function show(jobs, shown)
+-- Shows the records of jobs; an entry of the agenda that its record doesn't have is dropped.
+-- `entries` has each job with its score.
+local function show(entries, shown)
   local strays = {}
-  for first = 1, #jobs, PREFETCH do
-    local last = math.min(first + PREFETCH - 1, #jobs)
-    local lines = redis.call('HMGET', KEYS[1], unpack(jobs, first, last))
-    for i = first, last do
-      local line = lines[i - first + 1]
-      if line and shows_open(line) then
-        shown[#shown + 1] = { jobs[i], line }
+  for first = 1, #entries, 2 * PREFETCH do
+    local last = math.min(first + 2 * PREFETCH - 1, #entries)
+    local jobs = {}
+    for i = first, last, 2 do jobs[#jobs + 1] = entries[i] end
+    local values = redis.call('HMGET', KEYS[1], unpack(jobs))
+    for i, job in ipairs(jobs) do
+      local value = values[i]
+      if value and tonumber(string.match(value, '^[^|]*')) == tonumber(entries[first + 2 * i - 1]) then
+        shown[#shown + 1] = { job, value }
       else
-        strays[#strays + 1] = jobs[i]
+        strays[#strays + 1] = job
       end
     end
   end
   for _, job in ipairs(strays) do redis.call('ZREM', KEYS[2], job) end
 end
 
--- Lists the caller, and takes replicas off the list that were not heard of for long.
+-- Lists the caller, takes replicas off the list that were not heard of for long, and shows
+-- the others.
 local function list_replica(now, retention)
-  redis.call('HSET', KEYS[3], ARGV[7], text(now) .. '|' .. ARGV[8])
-  local replicas, gone = redis.call('HGETALL', KEYS[3]), {}
+  redis.call('HSET', KEYS[3], ARGV[4], text(now) .. '|' .. ARGV[5])
+  local replicas, listed, gone = redis.call('HGETALL', KEYS[3]), {}, {}
   for i = 1, #replicas, 2 do
     local seen_at = tonumber(string.match(replicas[i + 1], '^(%-?%d+)|'))
-    if not seen_at or seen_at < now - retention then gone[#gone + 1] = replicas[i] end
+    if not seen_at or seen_at < now - retention then
+      gone[#gone + 1] = replicas[i]
+    else
+      listed[#listed + 1], listed[#listed + 2] = replicas[i], replicas[i + 1]
+    end
   end
   for _, id in ipairs(gone) do redis.call('HDEL', KEYS[3], id) end
+  return listed
 end
 
-local call = begin({})
-local now = call.now
-local from, until_ = '(' .. text(now - tonumber(ARGV[11])), '+inf'
-if ARGV[9] == 'overdue' then until_ = text(now) end
-local jobs = redis.call('ZRANGEBYSCORE', KEYS[2], from, until_, 'LIMIT', '0', ARGV[10])
+local snap = snapshot(ARGV[1], {})
+local reply = told(snap)
+local layout = snap.values[LAYOUT]
+if layout and layout ~= ARGV[3] then return reply end
+local now = time(snap, tonumber(ARGV[2]))
+local from, until_ = '(' .. text(now - tonumber(ARGV[8])), '+inf'
+if ARGV[6] == 'overdue' then until_ = text(now) end
+local entries = redis.call('ZRANGEBYSCORE', KEYS[2], from, until_, 'WITHSCORES', 'LIMIT', '0', ARGV[7])
 local next_ = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
-local reply = { now, '', grace(call), next_[2] and tonumber(next_[2]) or -1 }
-show(jobs, reply)
-reply[2] = finish(call)
-list_replica(now, tonumber(ARGV[12]))
+reply[4] = next_[2] and text(tonumber(next_[2])) or ''
+reply[5] = list_replica(now, tonumber(ARGV[9]))
+show(entries, reply)
 return reply

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::lease::Retention;
 use super::policy::{CatchUp, Concurrency, Retry, Tags};
 use super::request::HttpRequest;
@@ -232,7 +234,8 @@ pub enum Program {
 }
 
 /// What becomes of an occurrence whose holder vanished in the middle of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnCrash {
     /// It is run again as the next attempt: at least once.
     #[default]

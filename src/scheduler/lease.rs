@@ -73,7 +73,8 @@ impl fmt::Display for FencingToken {
 
 /// The unique id of one attempt. It is drawn before the claim is sent and is the claim's
 /// identity too: a claim that is sent again with it gets the same answer again.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct RunId(Uuid);
 
 impl RunId {
@@ -102,7 +103,7 @@ impl fmt::Debug for RunId {
 
 /// Who a replica is: an identity that is new at each start, and a name for people. Only the
 /// identity decides; two replicas of one name are two replicas.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Replica {
     /// Random, new at each start: host names and process ids come back, this doesn't.
     pub id: Uuid,

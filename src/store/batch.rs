@@ -1,46 +1,18 @@
-//! Whole calls over any engine that keeps plain records: it fetches, asks [`super::rules`] and
-//! writes back. An engine makes the call atomic around it.
+//! Whole calls as steps over a [`Draft`]: what the rules are asked, item by item, and what comes
+//! of it is put into the draft. The engine makes the step atomic.
 //!
 //! Must never: decide; that is what the rules are for.
 
-use super::rules::{Call, Decision, Entry, Group, Record, State};
-use super::{
-    ABANDONED_AFTER, Answered, Caller, OVERDUE_LIMIT, Observation, ObservedLease, Registration,
-    SCOPE_ALL_LIMIT, Scope,
-};
+use std::time::Duration;
+
+use super::draft::{Draft, Fault, Line};
+use super::rules::{Call, Decision, Group, Record, State};
+use super::{Answered, Caller, ObservedLease, Registration, StoreEvent};
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{
     Claim, ClaimAnswer, Held, Outcome, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer,
     Retention,
 };
-use crate::scheduler::time::Timestamp;
-
-/// What an engine has to offer: keyed records, an index of open ones, and lines to append.
-pub(super) trait Records {
-    type Error;
-
-    /// The store's clock, in microseconds since the Unix epoch.
-    fn clock_us(&mut self) -> Result<i64, Self::Error>;
-    fn group(&mut self) -> Result<Group, Self::Error>;
-    fn set_group(&mut self, group: &Group) -> Result<(), Self::Error>;
-    fn record(&mut self, job: &JobName) -> Result<Option<Record>, Self::Error>;
-    fn set_record(&mut self, job: &JobName, record: &Record) -> Result<(), Self::Error>;
-    fn append(
-        &mut self,
-        job: &JobName,
-        entry: &Entry,
-        output: Option<&Output>,
-        retention: Retention,
-    ) -> Result<(), Self::Error>;
-    /// Records that are running or handed over with a deadline in (`after`, `until`], in the
-    /// order of their deadlines.
-    fn open_records(
-        &mut self,
-        after: Timestamp,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<(JobName, Record)>, Self::Error>;
-}
 
 /// An item of a batch.
 trait Item {
@@ -50,6 +22,10 @@ trait Item {
     }
     /// None for items that never write a line.
     fn retention(&self) -> Option<Retention>;
+    /// Once it is done, somebody else may take what it gave up.
+    fn hands_over(&self) -> bool {
+        false
+    }
 }
 
 impl Item for JobName {
@@ -89,111 +65,116 @@ impl Item for Release {
     fn retention(&self) -> Option<Retention> {
         Some(self.retention)
     }
+    fn hands_over(&self) -> bool {
+        self.outcome == Outcome::HandedOver
+    }
 }
 
-fn each<R: Records, I: Item, A>(
-    records: &mut R,
+fn each<I: Item, A>(
+    draft: &mut Draft<'_>,
     caller: &Caller,
     items: &[I],
     decide: impl Fn(&mut Call<'_>, Option<&Record>, &I) -> Decision<A>,
-) -> Result<Answered<Vec<A>>, R::Error> {
-    let clock_us = records.clock_us()?;
-    let before = records.group()?;
-    let mut group = before.clone();
-    let mut call = Call::begin(&mut group, caller, clock_us);
+) -> Result<Answered<Vec<A>>, Fault> {
+    let mut group = draft.group().clone();
+    let mut call = Call::begin(&mut group, caller, draft.clock_us(), draft.life());
     let now = call.now();
     let mut answers = Vec::with_capacity(items.len());
     for item in items {
-        let record = records.record(item.job())?;
+        draft.begin_item();
+        let record = draft.record(item.job())?;
         let decision = decide(&mut call, record.as_ref(), item);
-        if let Some(record) = &decision.record {
-            records.set_record(item.job(), record)?;
-        }
-        if let (Some(entry), Some(retention)) = (&decision.entry, item.retention()) {
-            records.append(item.job(), entry, item.output(), retention)?;
-        }
-        answers.push(decision.answer);
+        answers.push(write_down(draft, item, decision)?);
     }
-    if group != before {
-        records.set_group(&group)?;
-    }
+    leave(draft, group);
     Ok(Answered {
         now,
         answer: answers,
     })
 }
 
-pub(super) fn register<R: Records>(
-    records: &mut R,
-    caller: &Caller,
-    jobs: &[JobName],
-) -> Result<Answered<Vec<Registration>>, R::Error> {
-    each(records, caller, jobs, |call, record, _| {
-        call.register(record)
-    })
+fn write_down<I: Item, A>(
+    draft: &mut Draft<'_>,
+    item: &I,
+    decision: Decision<A>,
+) -> Result<A, Fault> {
+    if let Some(record) = &decision.record {
+        draft.set_record(item.job(), record)?;
+    }
+    if let (Some(entry), Some(retention)) = (decision.entry, item.retention()) {
+        draft.append(Line {
+            job: item.job().clone(),
+            entry,
+            output: item.output().cloned(),
+            retention,
+        });
+        if item.hands_over() {
+            draft.announce(StoreEvent::HandedOver);
+        }
+    }
+    Ok(decision.answer)
 }
 
-pub(super) fn claim<R: Records>(
-    records: &mut R,
+/// Ends a call. The birth of a ledger is announced: whoever holds a lease looks, and finds that
+/// it has to write it anew.
+fn leave(draft: &mut Draft<'_>, group: Group) {
+    if draft.group().process.is_empty() && !group.process.is_empty() {
+        draft.announce(StoreEvent::HandedOver);
+    }
+    draft.set_group(group);
+}
+
+/// Begins a call and nothing else: what is left of a grace window, which may begin with it.
+pub(super) fn enter(draft: &mut Draft<'_>, caller: &Caller) -> Duration {
+    let mut group = draft.group().clone();
+    let call = Call::begin(&mut group, caller, draft.clock_us(), draft.life());
+    let grace = call.grace();
+    leave(draft, group);
+    grace
+}
+
+pub(super) fn register(
+    draft: &mut Draft<'_>,
+    caller: &Caller,
+    jobs: &[JobName],
+) -> Result<Answered<Vec<Registration>>, Fault> {
+    each(draft, caller, jobs, |call, record, _| call.register(record))
+}
+
+pub(super) fn claim(
+    draft: &mut Draft<'_>,
     caller: &Caller,
     claims: &[Claim],
-) -> Result<Answered<Vec<ClaimAnswer>>, R::Error> {
-    each(records, caller, claims, |call, record, item| {
+) -> Result<Answered<Vec<ClaimAnswer>>, Fault> {
+    each(draft, caller, claims, |call, record, item| {
         call.claim(record, item)
     })
 }
 
-pub(super) fn renew<R: Records>(
-    records: &mut R,
+pub(super) fn renew(
+    draft: &mut Draft<'_>,
     caller: &Caller,
     renewals: &[Renewal],
-) -> Result<Answered<Vec<RenewalAnswer>>, R::Error> {
-    each(records, caller, renewals, |call, record, item| {
+) -> Result<Answered<Vec<RenewalAnswer>>, Fault> {
+    each(draft, caller, renewals, |call, record, item| {
         call.renew(record, item)
     })
 }
 
-pub(super) fn release<R: Records>(
-    records: &mut R,
+pub(super) fn release(
+    draft: &mut Draft<'_>,
     caller: &Caller,
     releases: &[Release],
-) -> Result<Answered<Vec<ReleaseAnswer>>, R::Error> {
-    each(records, caller, releases, |call, record, item| {
+) -> Result<Answered<Vec<ReleaseAnswer>>, Fault> {
+    each(draft, caller, releases, |call, record, item| {
         call.release(record, item)
     })
 }
 
-pub(super) fn observe<R: Records>(
-    records: &mut R,
-    caller: &Caller,
-    scope: Scope,
-) -> Result<Answered<Observation>, R::Error> {
-    let clock_us = records.clock_us()?;
-    let before = records.group()?;
-    let mut group = before.clone();
-    let call = Call::begin(&mut group, caller, clock_us);
-    let (now, grace) = (call.now(), call.grace());
-    // A grace window begins with whoever notices its cause; one that only observes would
-    // otherwise see it begin anew each time.
-    if group != before {
-        records.set_group(&group)?;
-    }
-    let (until, limit) = match scope {
-        Scope::Overdue => (now, OVERDUE_LIMIT),
-        Scope::All => (Timestamp::from_millis(i64::MAX), SCOPE_ALL_LIMIT),
-    };
-    let leases = records.open_records(now - ABANDONED_AFTER, until, limit)?;
-    let next = records.open_records(now, Timestamp::from_millis(i64::MAX), 1)?;
-    let answer = Observation {
-        leases: leases.into_iter().map(observed).collect(),
-        next_deadline: next.first().map(|(_, record)| record.deadline),
-        grace,
-    };
-    Ok(Answered { now, answer })
-}
-
-fn observed((job, record): (JobName, Record)) -> ObservedLease {
-    ObservedLease {
+/// A record as an observer sees it; none where there is nothing to take over.
+pub(super) fn observed((job, record): (JobName, Record)) -> Option<ObservedLease> {
+    record.agenda()?;
+    Some(ObservedLease {
         job,
         handed_over: record.state == State::Ended(Outcome::HandedOver),
         held: Held {
@@ -201,5 +182,5 @@ fn observed((job, record): (JobName, Record)) -> ObservedLease {
             sighting: (&record).into(),
             ttl: record.ttl,
         },
-    }
+    })
 }

@@ -1,26 +1,27 @@
 //! The store of one process: nothing is kept. It is the twin that tests hold the other engines
 //! against, and what `memory:` opens.
+//!
+//! Records are kept as texts here too, so that whatever is tried out on this store has been
+//! through the form in which the others keep it.
+//!
+//! Must never: outlive its process, or be shared by two.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
-use super::limits::check_batch;
-use super::rules::{Entry, Group, Record, State};
+use super::draft::{Changes, Draft, Fault, Kept, Line, Reading};
+use super::engine::{Engine, Look, Survey, Terms, Window};
+use super::rules::{Entry, Group, Life, Record, time_us};
 use super::{
-    Answered, AttemptRecord, Caller, EVENT_CAPACITY, JobState, LastAttempt, OUTPUTS_KEPT,
-    Observation, REPLICA_RETENTION, Registration, ReplicaInfo, ReplicaState, Scope, Snapshot,
-    Standing, Store, StoreError, StoreEvent, batch,
+    AttemptRecord, Caller, EVENT_CAPACITY, OUTPUTS_KEPT, REPLICA_RETENTION, ReplicaInfo,
+    ReplicaState, Scope, StoreError, StoreEvent,
 };
 use crate::clock::Clock;
 use crate::scheduler::job::JobName;
-use crate::scheduler::lease::{
-    Claim, ClaimAnswer, Outcome, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, Retention,
-    RunId,
-};
+use crate::scheduler::lease::{Output, Replica, RunId};
 use crate::scheduler::time::Timestamp;
 
 /// A store in this process's memory.
@@ -32,7 +33,7 @@ pub struct MemoryStore {
 struct Ledger {
     clock: Arc<dyn Clock>,
     group: Group,
-    records: BTreeMap<JobName, Record>,
+    records: BTreeMap<JobName, Kept>,
     lines: BTreeMap<JobName, VecDeque<(AttemptRecord, Option<Output>)>>,
     replicas: BTreeMap<uuid::Uuid, ReplicaState>,
 }
@@ -54,82 +55,105 @@ impl MemoryStore {
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        // A panic in the middle of a call is a fault of the rules; what they had written by
-        // then is whole records.
+        // A panic in the middle of a step is a fault of the rules; it had written nothing.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl batch::Records for Ledger {
-    type Error = Infallible;
-
-    fn clock_us(&mut self) -> Result<i64, Infallible> {
-        Ok(self.clock.wall().as_millis() * 1000)
+impl Ledger {
+    fn clock_us(&self) -> i64 {
+        self.clock.wall().as_millis() * 1000
     }
 
-    fn group(&mut self) -> Result<Group, Infallible> {
-        Ok(self.group.clone())
+    fn read(&self, jobs: &[JobName]) -> Reading {
+        let text = |job: &JobName| self.records.get(job).map(|kept| kept.text.clone());
+        Reading {
+            clock_us: self.clock_us(),
+            life: Life::Steady,
+            group: self.group.clone(),
+            records: jobs.iter().map(|job| (job.clone(), text(job))).collect(),
+        }
     }
 
-    fn set_group(&mut self, group: &Group) -> Result<(), Infallible> {
-        self.group = group.clone();
-        Ok(())
+    fn write(&mut self, changes: Changes) {
+        if let Some(group) = changes.group {
+            self.group = group;
+        }
+        self.records.extend(changes.records);
+        for line in changes.lines {
+            self.append(line);
+        }
     }
 
-    fn record(&mut self, job: &JobName) -> Result<Option<Record>, Infallible> {
-        Ok(self.records.get(job).cloned())
-    }
-
-    fn set_record(&mut self, job: &JobName, record: &Record) -> Result<(), Infallible> {
-        self.records.insert(job.clone(), record.clone());
-        Ok(())
-    }
-
-    fn append(
-        &mut self,
-        job: &JobName,
-        entry: &Entry,
-        output: Option<&Output>,
-        retention: Retention,
-    ) -> Result<(), Infallible> {
-        let lines = self.lines.entry(job.clone()).or_default();
-        lines.push_front((entry.to_record(job), output.cloned()));
-        lines.truncate(retention.limit as usize);
-        let oldest = entry.ended_at - retention.age;
+    fn append(&mut self, line: Line) {
+        let lines = self.lines.entry(line.job.clone()).or_default();
+        let oldest = line.entry.ended_at - line.retention.age;
+        lines.push_front((line.entry.to_record(&line.job), line.output));
+        lines.truncate(line.retention.limit as usize);
         lines.retain(|(line, _)| line.ended_at >= oldest);
         let with_output = lines.iter_mut().filter(|(_, output)| output.is_some());
         with_output
             .skip(OUTPUTS_KEPT)
             .for_each(|(_, output)| *output = None);
-        Ok(())
     }
 
-    fn open_records(
-        &mut self,
-        after: Timestamp,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<(JobName, Record)>, Infallible> {
-        let mut open: Vec<_> = self
+    fn agenda(&self, window: Window) -> Vec<(JobName, Timestamp)> {
+        let mut agenda: Vec<_> = self
             .records
             .iter()
-            .filter(|(_, record)| record.state.is_open())
-            .filter(|(_, record)| record.deadline > after && record.deadline <= until)
-            .map(|(job, record)| (job.clone(), record.clone()))
+            .filter_map(|(job, kept)| Some((job.clone(), kept.agenda?)))
+            .filter(|(_, at)| *at > window.after && *at <= window.until)
             .collect();
-        open.sort_by_key(|(_, record)| record.deadline);
-        open.truncate(limit);
-        Ok(open)
+        agenda.sort_by_key(|(_, at)| *at);
+        agenda.truncate(window.limit);
+        agenda
     }
-}
 
-fn done<T>(result: Result<T, Infallible>) -> Result<T, StoreError> {
-    let Ok(value) = result;
-    Ok(value)
+    fn record(&self, job: &JobName) -> Result<Record, Fault> {
+        let kept = self.records.get(job);
+        let record = kept.and_then(|kept| Record::from_text(&kept.text));
+        record.ok_or_else(|| Fault::Unreadable(job.clone()))
+    }
+
+    fn records<'a>(
+        &self,
+        jobs: impl Iterator<Item = &'a JobName>,
+    ) -> Result<Vec<(JobName, Record)>, Fault> {
+        jobs.map(|job| Ok((job.clone(), self.record(job)?)))
+            .collect()
+    }
+
+    /// Lists the caller, and forgets who was not heard of for long.
+    fn list(&mut self, caller: &Caller, info: &ReplicaInfo, seen_at: Timestamp) {
+        let state = ReplicaState {
+            replica: caller.replica.clone(),
+            info: info.clone(),
+            seen_at,
+        };
+        self.replicas.insert(caller.replica.id, state);
+        self.replicas
+            .retain(|_, state| state.seen_at >= seen_at - REPLICA_RETENTION);
+    }
+
+    fn look(&mut self, caller: &Caller, info: &ReplicaInfo, scope: Scope) -> Result<Look, Fault> {
+        let clock_us = self.clock_us();
+        let now = Timestamp::from_millis(time_us(&self.group, clock_us).div_euclid(1000));
+        self.list(caller, info, now);
+        let agenda = self.agenda(Window::of(scope, now));
+        let next = self.agenda(Window::next(now));
+        Ok(Look {
+            clock_us,
+            life: Life::Steady,
+            group: self.group.clone(),
+            records: self.records(agenda.iter().map(|(job, _)| job))?,
+            next: next.first().map(|(_, at)| *at),
+            replicas: self.replicas.values().cloned().collect(),
+        })
+    }
 }
 
 #[async_trait]
-impl Store for MemoryStore {
+impl Engine for MemoryStore {
     fn place(&self) -> String {
         "memory:".to_owned()
     }
@@ -138,103 +162,49 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn register(
-        &self,
-        caller: &Caller,
-        jobs: &[JobName],
-    ) -> Result<Answered<Vec<Registration>>, StoreError> {
-        check_batch(&self.place(), jobs.iter())?;
-        done(batch::register(&mut *self.ledger(), caller, jobs))
-    }
-
-    async fn claim(
-        &self,
-        caller: &Caller,
-        claims: &[Claim],
-    ) -> Result<Answered<Vec<ClaimAnswer>>, StoreError> {
-        check_batch(
-            &self.place(),
-            claims.iter().map(|claim| &claim.occurrence.job),
-        )?;
-        done(batch::claim(&mut *self.ledger(), caller, claims))
-    }
-
-    async fn renew(
-        &self,
-        caller: &Caller,
-        renewals: &[Renewal],
-    ) -> Result<Answered<Vec<RenewalAnswer>>, StoreError> {
-        check_batch(
-            &self.place(),
-            renewals.iter().map(|renewal| &renewal.occurrence.job),
-        )?;
-        done(batch::renew(&mut *self.ledger(), caller, renewals))
-    }
-
-    async fn release(
-        &self,
-        caller: &Caller,
-        releases: &[Release],
-    ) -> Result<Answered<Vec<ReleaseAnswer>>, StoreError> {
-        check_batch(
-            &self.place(),
-            releases.iter().map(|release| &release.occurrence.job),
-        )?;
-        let answered = done(batch::release(&mut *self.ledger(), caller, releases))?;
-        if releases
-            .iter()
-            .any(|release| release.outcome == Outcome::HandedOver)
-        {
+    async fn transact<R, S>(&self, terms: Terms, mut step: S) -> Result<R, StoreError>
+    where
+        R: Send + 'static,
+        S: FnMut(&mut Draft<'_>) -> Result<R, Fault> + Send + 'static,
+    {
+        let mut ledger = self.ledger();
+        let reading = ledger.read(&terms.jobs);
+        let mut draft = Draft::of(&reading);
+        let answer = step(&mut draft).map_err(|fault| fault.at(&self.place()))?;
+        let mut changes = draft.finish();
+        let news = std::mem::take(&mut changes.news);
+        ledger.write(changes);
+        drop(ledger);
+        for event in news {
             // Nobody may be listening; that is no fault.
-            let _ = self.events.send(StoreEvent::HandedOver);
+            let _ = self.events.send(event);
         }
-        Ok(answered)
+        Ok(answer)
     }
 
-    async fn observe(
+    async fn look(
         &self,
         caller: &Caller,
         info: &ReplicaInfo,
         scope: Scope,
-    ) -> Result<Answered<Observation>, StoreError> {
-        let mut ledger = self.ledger();
-        let answered = done(batch::observe(&mut *ledger, caller, scope))?;
-        let seen_at = answered.now;
-        let state = ReplicaState {
-            replica: caller.replica.clone(),
-            info: info.clone(),
-            seen_at,
-        };
-        ledger.replicas.insert(caller.replica.id, state);
-        ledger
-            .replicas
-            .retain(|_, state| state.seen_at >= seen_at - REPLICA_RETENTION);
-        Ok(answered)
+    ) -> Result<Look, StoreError> {
+        let look = self.ledger().look(caller, info, scope);
+        look.map_err(|fault| fault.at(&self.place()))
     }
 
-    async fn depart(&self, caller: &Caller) -> Result<(), StoreError> {
-        self.ledger().replicas.remove(&caller.replica.id);
+    async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {
+        self.ledger().replicas.remove(&replica.id);
         Ok(())
     }
 
-    async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError> {
+    async fn survey(&self) -> Result<Survey, StoreError> {
         let ledger = self.ledger();
-        let now = ledger.clock.wall();
-        let mut replicas: Vec<_> = ledger.replicas.values().cloned().collect();
-        replicas.sort_by(|a, b| a.replica.name.cmp(&b.replica.name));
-        let jobs = ledger
-            .records
-            .iter()
-            .map(|(job, record)| record.to_state(job))
-            .collect();
-        let grace = ledger.group.grace_until.saturating_since(now);
-        Ok(Answered {
-            now,
-            answer: Snapshot {
-                grace,
-                jobs,
-                replicas,
-            },
+        let records = ledger.records(ledger.records.keys());
+        Ok(Survey {
+            now: ledger.clock.wall(),
+            grace_until: ledger.group.grace_until,
+            records: records.map_err(|fault| fault.at(&self.place()))?,
+            replicas: ledger.replicas.values().cloned().collect(),
         })
     }
 
@@ -271,7 +241,7 @@ impl Store for MemoryStore {
 
 impl Entry {
     /// The line as readers of the ledger see it.
-    pub(super) fn to_record(&self, job: &JobName) -> AttemptRecord {
+    fn to_record(&self, job: &JobName) -> AttemptRecord {
         AttemptRecord {
             job: job.clone(),
             scheduled_at: self.scheduled_at,
@@ -283,33 +253,6 @@ impl Entry {
             ended_at: self.ended_at,
             outcome: self.outcome,
             detail: self.detail.clone(),
-        }
-    }
-}
-
-impl Record {
-    /// The record as `status` shows it.
-    pub(super) fn to_state(&self, job: &JobName) -> JobState {
-        let standing = match self.state {
-            State::New => None,
-            State::Running => Some(Standing::Running {
-                deadline: self.deadline,
-            }),
-            State::Ended(outcome) => Some(Standing::Ended(outcome)),
-        };
-        let last = standing.map(|standing| LastAttempt {
-            scheduled_at: self.scheduled_at,
-            attempt: self.attempt,
-            run_id: self.run_id,
-            token: self.token,
-            replica: self.holder.name.clone(),
-            since: self.since,
-            standing,
-        });
-        JobState {
-            job: job.clone(),
-            settled_until: self.settled_until,
-            last,
         }
     }
 }

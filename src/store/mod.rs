@@ -2,13 +2,19 @@
 //!
 //! Every operation is one atomic step judged by the store's own clock, carries a batch, and
 //! may be sent again with the same identity: the second sending finds the work done and gives
-//! the same answer. What the rules are is written once in `rules` for the engines that keep
-//! plain records (memory, SQLite), and once more in `lua/` for Redis, where they have to run
-//! inside the server; one conformance suite holds all of them to the same behaviour.
+//! the same answer. What the rules are is written once, in `rules`. Engines (`engine`) keep what
+//! comes of them, and see to it that a step is written all or nothing; one conformance suite
+//! holds all of them to the same behaviour.
+//!
+//! ```text
+//!  Store ─▶ engine ─▶ batch, rules over a draft ─▶ memory │ SQLite │ Redis: read, write
+//! ```
 //!
 //! Must never: decide when something is due, or trust the caller's clock.
 
 mod batch;
+mod draft;
+mod engine;
 mod history;
 mod limits;
 pub mod memory;
@@ -137,7 +143,7 @@ pub struct ReplicaState {
 }
 
 /// News that shorten a wait. They may be lost: nothing depends on them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StoreEvent {
     /// An occurrence was handed over and waits for a replica.
     HandedOver,

@@ -1,8 +1,9 @@
-//! The Redis store against real servers: that its scripts say what the rules say, and what
-//! becomes of leases when a server dies, forgets, freezes, fills up or refuses.
+//! The Redis store against real servers: what becomes of steps that
+//! meet, and of leases when a server dies, forgets, freezes, fills up or refuses.
 
 mod basics;
-mod differential;
+mod contention;
+mod crossing;
 mod faults;
 mod figures;
 mod loss;

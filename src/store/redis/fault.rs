@@ -6,6 +6,7 @@
 use redis::{ErrorKind, RedisError};
 
 use super::keys::{CURRENT_LAYOUT, PERMISSION};
+use super::reply::Misread;
 use crate::store::StoreError;
 
 /// An error of the store, and what it means for the connection.
@@ -41,11 +42,31 @@ impl Fault {
         }
     }
 
-    /// The ledger is in a layout that this version doesn't know.
-    pub(super) fn newer_layout(place: &str, layout: &str) -> Self {
+    /// The ledger is in a layout that this version doesn't write.
+    pub(super) fn layout(place: &str, layout: &str) -> Self {
         let cause = format!("its ledger has layout {layout}, and not {CURRENT_LAYOUT}");
-        let cure = "a newer soloist wrote it: upgrade this one, or choose another namespace";
+        let number = |text: &str| text.parse::<u64>().ok();
+        let older = number(layout) < number(CURRENT_LAYOUT) && number(layout).is_some();
+        let cure = match older {
+            true => {
+                "a development version wrote it: stop all replicas, and choose another namespace \
+                 or delete the keys of this one; a new ledger begins then"
+            }
+            false => "a newer soloist wrote it: upgrade this one, or choose another namespace",
+        };
         Self::refused(place, cause, cure)
+    }
+
+    /// A reply could not be read.
+    pub(super) fn misread(place: &str, misread: &Misread) -> Self {
+        match misread {
+            Misread::Layout(layout) => Self::layout(place, layout),
+            Misread::Step(fault) => Self {
+                error: fault.at(place),
+                disconnect: false,
+            },
+            Misread::Form => Self::unreadable(place, "a script's reply in another form"),
+        }
     }
 
     fn disconnecting(self, disconnect: bool) -> Self {
@@ -65,11 +86,6 @@ impl Fault {
                 error.to_string(),
                 "something else uses soloist's keys: choose another namespace, or delete them",
             ),
-            Some("SOLOISTLAYOUT") => Self::newer_layout(place, "another one"),
-            Some("SOLOISTCLOCK") => {
-                Self::refused(place, said(error), "set the server's clock right")
-            }
-            Some("SOLOISTRECORD") => Self::unreadable(place, said(error)),
             Some(code) => Self::of_code(place, code, error),
             None => Self::unreachable(place, error.to_string()),
         }
@@ -116,9 +132,15 @@ impl Fault {
     }
 }
 
-/// What a script said, without the place in the script that Redis adds.
-fn said(error: &RedisError) -> String {
-    let detail = error.detail().unwrap_or_default();
-    let words = detail.split(" script: ").next().unwrap_or_default();
-    words.to_owned()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_of_another_layout_is_refused_with_what_to_do_about_it() {
+        for (layout, cure) in [("1", "delete the keys"), ("3", "upgrade"), ("x", "upgrade")] {
+            let error = Fault::layout("redis://there", layout).error.to_string();
+            assert!(error.contains(cure), "{error}");
+        }
+    }
 }

@@ -7,12 +7,12 @@ use crate::scheduler::job::JobName;
 
 /// The fields of the jobs hash that belong to no job. A job's name can't hold a `#`.
 pub(super) const GROUP_MARK: u8 = b'#';
-/// The group field that holds the end of the grace window.
-pub(super) const GRACE_UNTIL: &str = "#grace_until";
+/// The group field that holds all of it but the marks.
+pub(super) const EPOCH: &str = "#epoch";
 /// The group field that says in which layout all this is.
 pub(super) const LAYOUT: &str = "#layout";
-/// The layout that this version writes; `lua/common.lua` has it too.
-pub(super) const CURRENT_LAYOUT: &str = "1";
+/// The layout that this version writes. Only development versions wrote a lower one.
+pub(super) const CURRENT_LAYOUT: &str = "2";
 
 /// What a user of the store has to be allowed.
 pub(super) const PERMISSION: &str = "let the user do all that soloist does, for instance with ACL SETUSER \
@@ -23,15 +23,15 @@ pub(super) const PERMISSION: &str = "let the user do all that soloist does, for 
 pub(super) struct Keys {
     /// Hash: a record for each job, and the fields of the group.
     pub(super) jobs: String,
-    /// Sorted set: open records by deadline.
-    pub(super) leases: String,
+    /// Sorted set: jobs by when somebody should look at their records.
+    pub(super) agenda: String,
     /// Hash: what each replica last said of itself.
     pub(super) replicas: String,
     /// What the key of a job's history starts with.
     pub(super) history_prefix: String,
     /// What the key of a job's outputs starts with.
     pub(super) output_prefix: String,
-    /// Channel: jobs that were handed over.
+    /// Channel: there is something to look at.
     pub(super) events: String,
 }
 
@@ -40,7 +40,7 @@ impl Keys {
         let key = |part: &str| format!("soloist:{{{namespace}}}:{part}");
         Self {
             jobs: key("jobs"),
-            leases: key("leases"),
+            agenda: key("agenda"),
             replicas: key("replicas"),
             history_prefix: key("history:"),
             output_prefix: key("output:"),
@@ -70,7 +70,7 @@ mod tests {
         let (history, output) = (keys.history(&job), keys.output(&job));
         let all = [
             &keys.jobs,
-            &keys.leases,
+            &keys.agenda,
             &keys.replicas,
             &keys.events,
             &history,

@@ -81,10 +81,21 @@ impl Link {
             .await
     }
 
+    /// Has a conversation, of which the whole may take no longer than a call.
+    pub(super) async fn converse<T, W, F>(&self, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(Talk) -> F + Send + 'static,
+        F: Future<Output = Result<T, RedisError>> + Send,
+    {
+        let shared = self.0.clone();
+        self.detached(async move { shared.converse(work).await })
+            .await
+    }
+
     /// Runs a script; one round trip, unless the server forgot the script.
     pub(super) async fn run(&self, request: Request) -> Result<Value, StoreError> {
-        let shared = self.0.clone();
-        self.detached(async move { shared.run(&request).await })
+        self.converse(|mut talk| async move { talk.run(&request).await })
             .await
     }
 
@@ -132,11 +143,16 @@ impl State {
 }
 
 impl Shared {
-    async fn run(&self, request: &Request) -> Result<Value, StoreError> {
+    async fn converse<T, F>(&self, work: impl FnOnce(Talk) -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, RedisError>>,
+    {
         let live = self.live().await?;
-        let mut connection = live.connection.clone();
-        let work = evaluate(&mut connection, request, &live.server.run_id);
-        self.settle(live.number, timeout(self.call_timeout, work).await)
+        let talk = Talk {
+            connection: live.connection.clone(),
+            server: live.server.clone(),
+        };
+        self.settle(live.number, timeout(self.call_timeout, work(talk)).await)
             .await
     }
 
@@ -230,20 +246,26 @@ impl Shared {
     }
 }
 
-/// Runs a script by its digest. A server that doesn't know it has done nothing, so it is sent
-/// once more with its text, which the server keeps: whatever flushes the scripts in between
-/// can't come between those two. Calls in flight beside it find out by themselves.
-async fn evaluate(
-    connection: &mut MultiplexedConnection,
-    request: &Request,
-    run_id: &str,
-) -> Result<Value, RedisError> {
-    let by_digest = request.command(Call::ByDigest, run_id);
-    match send_one(connection, &by_digest).await {
-        Err(error) if error.code() == Some("NOSCRIPT") => {
-            send_one(connection, &request.command(Call::ByText, run_id)).await
+/// A connection for as long as one call lasts: what it asks, one server answers.
+pub(super) struct Talk {
+    connection: MultiplexedConnection,
+    server: Arc<ServerInfo>,
+}
+
+impl Talk {
+    /// Runs a script by its digest. A server that doesn't know it has done nothing, so it is
+    /// sent once more with its text, which the server keeps: whatever flushes the scripts in
+    /// between can't come between those two. Calls in flight beside it find out by themselves.
+    pub(super) async fn run(&mut self, request: &Request) -> Result<Value, RedisError> {
+        let run_id = &self.server.run_id;
+        let by_digest = request.command(Call::ByDigest, run_id);
+        match send_one(&mut self.connection, &by_digest).await {
+            Err(error) if error.code() == Some("NOSCRIPT") => {
+                let by_text = request.command(Call::ByText, run_id);
+                send_one(&mut self.connection, &by_text).await
+            }
+            result => result,
         }
-        result => result,
     }
 }
 

@@ -1,18 +1,20 @@
 //! The store in one Redis or Valkey server: what `redis://` opens.
 //!
-//! Every operation is one script (`lua/`), judged inside the server by the server's clock. The
-//! scripts say what `store::rules` says. A change of the server's run id means that data may
-//! be lost (a restart, a failover, a wipe), and opens a grace window.
+//! A step is a conversation of two scripts (`lua/`). `read` shows the server's time, the group
+//! and the records; the rules decide, here; `write` compares what the decision hangs on and
+//! writes all, or nothing. Where somebody was faster it shows how things are, and they are
+//! decided anew. A step that writes nothing is over after `read`. A change of the server's run
+//! id means that data may be lost (a restart, a failover, a wipe): the rules open a grace window.
 //!
 //! ```text
-//!  RedisStore ─▶ request ─▶ link ─▶ EVALSHA … ─▶ lua/*.lua
-//!       ▲                    │ one connection, made anew when it fails
-//!       └────── reply ◀──────┘
-//!  events ◀── listener ◀── SUBSCRIBE        snapshot, history ◀── reading ◀── link of its own
+//!  RedisStore ─▶ step ─▶ request ─▶ link ─▶ EVALSHA … ─▶ lua/*.lua
+//!                 ▲                  │ one connection, made anew when it fails
+//!                 └───── reply ◀─────┘
+//!  events ◀── listener ◀── SUBSCRIBE        survey, history ◀── reading ◀── link of its own
 //! ```
 //!
-//! Must never: decide anything about a lease outside a script, or take an answer that it does
-//! not understand for a win.
+//! Must never: write what was decided over anything but what was read, or take an answer that
+//! it does not understand for a win.
 
 mod fault;
 mod keys;
@@ -25,12 +27,12 @@ mod reply;
 mod request;
 mod scripts;
 mod server;
+mod step;
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use redis::Value;
 use tokio::sync::broadcast;
 
 use self::fault::Fault;
@@ -38,17 +40,12 @@ use self::keys::Keys;
 use self::link::Link;
 use self::listener::{Listener, Subscription};
 use self::reading::Reader;
-use self::reply::Reply;
-use self::request::Request;
-use super::limits::check_batch;
-use super::{
-    Answered, AttemptRecord, Caller, EVENT_CAPACITY, Observation, Registration, ReplicaInfo, Scope,
-    Snapshot, Store, StoreError, StoreEvent,
-};
+use self::step::Plan;
+use super::draft::{self, Draft};
+use super::engine::{Engine, Look, Survey, Terms};
+use super::{AttemptRecord, Caller, EVENT_CAPACITY, ReplicaInfo, Scope, StoreError, StoreEvent};
 use crate::scheduler::job::{JobName, check_name};
-use crate::scheduler::lease::{
-    Claim, ClaimAnswer, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, RunId,
-};
+use crate::scheduler::lease::{Output, Replica, RunId};
 
 /// How long a call that leases hang on may take. Callers with shorter leases give up sooner.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -91,33 +88,6 @@ impl RedisStore {
         })
     }
 
-    /// Sends a batch in one round trip.
-    async fn batch<'a, I, A>(
-        &self,
-        items: &'a [I],
-        job: impl Fn(&'a I) -> &'a JobName,
-        request: impl FnOnce(&[I]) -> Request + Send,
-        decode: fn(&[Value]) -> Option<A>,
-    ) -> Result<Answered<Vec<A>>, StoreError>
-    where
-        I: Sync,
-        A: Send,
-    {
-        check_batch(&self.place, items.iter().map(job))?;
-        let reply = self.calls.run(request(items)).await?;
-        self.understood(reply::batch(&reply, items.len(), decode))
-    }
-
-    /// The answer in a reply; a reply that has none is an error.
-    fn understood<A>(&self, reply: Option<Reply<A>>) -> Result<Answered<A>, StoreError> {
-        let unread = || Fault::unreadable(&self.place, "a script's reply in another form").error;
-        let Reply { answered, fault } = reply.ok_or_else(unread)?;
-        if !fault.is_empty() {
-            tracing::warn!(store = %self.place, error = fault, "failed to write history");
-        }
-        Ok(answered)
-    }
-
     /// Listens for news from now on, where there is a runtime to do so.
     fn listen(&self) {
         if tokio::runtime::Handle::try_current().is_err() {
@@ -140,17 +110,17 @@ impl RedisStore {
         let mut commands = redis::pipe();
         commands.cmd("HGET").arg(&self.keys.jobs).arg(keys::LAYOUT);
         commands.cmd("HDEL").arg(&self.keys.replicas).arg("");
-        commands.cmd("ZCARD").arg(&self.keys.leases);
+        commands.cmd("ZCARD").arg(&self.keys.agenda);
         let answers = self.calls.send(commands).await?;
         match answers.first().and_then(reply::text) {
             None | Some(keys::CURRENT_LAYOUT) => Ok(()),
-            Some(other) => Err(Fault::newer_layout(&self.place, other).error),
+            Some(other) => Err(Fault::layout(&self.place, other).error),
         }
     }
 }
 
 #[async_trait]
-impl Store for RedisStore {
+impl Engine for RedisStore {
     fn place(&self) -> String {
         self.place.clone()
     }
@@ -170,76 +140,41 @@ impl Store for RedisStore {
         Ok(())
     }
 
-    async fn register(
-        &self,
-        caller: &Caller,
-        jobs: &[JobName],
-    ) -> Result<Answered<Vec<Registration>>, StoreError> {
-        let request = |jobs: &[JobName]| request::register(&self.keys, caller, jobs);
-        self.batch(jobs, |job| job, request, reply::registration)
-            .await
+    async fn transact<R, S>(&self, terms: Terms, step: S) -> Result<R, StoreError>
+    where
+        R: Send + 'static,
+        S: FnMut(&mut Draft<'_>) -> Result<R, draft::Fault> + Send + 'static,
+    {
+        let plan = Plan {
+            place: self.place.clone(),
+            keys: self.keys.clone(),
+            terms,
+        };
+        self.calls
+            .converse(|talk| step::take(talk, plan, step))
+            .await?
     }
 
-    async fn claim(
-        &self,
-        caller: &Caller,
-        claims: &[Claim],
-    ) -> Result<Answered<Vec<ClaimAnswer>>, StoreError> {
-        let request = |claims: &[Claim]| request::claim(&self.keys, caller, claims);
-        self.batch(claims, |claim| &claim.occurrence.job, request, reply::claim)
-            .await
-    }
-
-    async fn renew(
-        &self,
-        caller: &Caller,
-        renewals: &[Renewal],
-    ) -> Result<Answered<Vec<RenewalAnswer>>, StoreError> {
-        let request = |renewals: &[Renewal]| request::renew(&self.keys, caller, renewals);
-        self.batch(
-            renewals,
-            |renewal| &renewal.occurrence.job,
-            request,
-            reply::renewal,
-        )
-        .await
-    }
-
-    async fn release(
-        &self,
-        caller: &Caller,
-        releases: &[Release],
-    ) -> Result<Answered<Vec<ReleaseAnswer>>, StoreError> {
-        let request = |releases: &[Release]| request::release(&self.keys, caller, releases);
-        self.batch(
-            releases,
-            |release| &release.occurrence.job,
-            request,
-            reply::release,
-        )
-        .await
-    }
-
-    async fn observe(
+    async fn look(
         &self,
         caller: &Caller,
         info: &ReplicaInfo,
         scope: Scope,
-    ) -> Result<Answered<Observation>, StoreError> {
+    ) -> Result<Look, StoreError> {
         let request = request::observe(&self.keys, caller, info, scope);
         let reply = self.calls.run(request).await?;
-        self.understood(reply::observation(&reply))
+        reply::look(&reply).map_err(|misread| Fault::misread(&self.place, &misread).error)
     }
 
-    async fn depart(&self, caller: &Caller) -> Result<(), StoreError> {
+    async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {
         let mut commands = redis::pipe();
-        let id = caller.replica.id.to_string();
+        let id = replica.id.to_string();
         commands.cmd("HDEL").arg(&self.keys.replicas).arg(id);
         self.calls.send(commands).await.map(|_| ())
     }
 
-    async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError> {
-        self.reader.snapshot().await
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        self.reader.survey().await
     }
 
     async fn history(

@@ -8,16 +8,18 @@ use redis::{Pipeline, Value};
 use tokio::time::Instant;
 
 use super::fault::Fault;
-use super::keys::{GRACE_UNTIL, GROUP_MARK, Keys};
+use super::keys::{CURRENT_LAYOUT, EPOCH, GROUP_MARK, Keys, LAYOUT};
 use super::link::Link;
-use super::record::{self, parse_line, parse_record, parse_replica};
-use super::reply::{bytes, items, text};
+use super::record::{parse_line, parse_replica};
+use super::reply::{Misread, bytes, items, job_and_record, pairs, server_time, text};
 use super::request;
 use crate::scheduler::job::JobName;
-use crate::scheduler::lease::{Answered, Output, RunId};
+use crate::scheduler::lease::{Output, RunId};
 use crate::scheduler::time::Timestamp;
+use crate::store::engine::Survey;
 use crate::store::history::decode_output;
-use crate::store::{AttemptRecord, JobState, Snapshot, StoreError};
+use crate::store::rules::Group;
+use crate::store::{AttemptRecord, StoreError};
 
 /// Of how many jobs the history is asked for in one go, so that no answer keeps the server, or
 /// the line to it, for long.
@@ -38,8 +40,8 @@ impl Reader {
         Self { link, keys, place }
     }
 
-    /// See [`crate::store::Store::snapshot`].
-    pub(super) async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError> {
+    /// See [`crate::store::engine::Engine::survey`].
+    pub(super) async fn survey(&self) -> Result<Survey, StoreError> {
         // Not a transaction: a server out of memory refuses those even where they only read.
         // The time comes last, so that nothing that is shown is ahead of it.
         let mut commands = redis::pipe();
@@ -47,7 +49,7 @@ impl Reader {
         commands.cmd("HGETALL").arg(&self.keys.replicas);
         commands.cmd("TIME");
         let answers = self.read(commands).await?;
-        parse_snapshot(&answers).ok_or_else(|| self.unreadable("a record in another form"))
+        parse_survey(&answers).map_err(|misread| Fault::misread(&self.place, &misread).error)
     }
 
     /// See [`crate::store::Store::history`].
@@ -157,55 +159,34 @@ where
     }
 }
 
-fn parse_snapshot(answers: &[Value]) -> Option<Answered<Snapshot>> {
+fn parse_survey(answers: &[Value]) -> Result<Survey, Misread> {
     let [jobs, replicas, time] = answers else {
-        return None;
+        return Err(Misread::Form);
     };
-    let now = server_time(time)?;
-    let jobs = pairs(jobs)?;
-    let mut snapshot = Snapshot::default();
-    for [name, line] in jobs {
-        let (name, line) = (bytes(name)?, text(line)?);
-        if name == GRACE_UNTIL.as_bytes() {
-            snapshot.grace = record::time(line)?.saturating_since(now);
-        } else if name.first() != Some(&GROUP_MARK) {
-            snapshot.jobs.push(job_state(name, line)?);
+    let replicas = pairs(replicas).ok_or(Misread::Form)?.iter();
+    let mut survey = Survey {
+        now: server_time(time).ok_or(Misread::Form)?,
+        grace_until: Timestamp::default(),
+        records: Vec::new(),
+        // Another version of the software may say other things of itself.
+        replicas: replicas
+            .filter_map(|[id, told]| parse_replica(id, told))
+            .collect(),
+    };
+    for [name, value] in pairs(jobs).ok_or(Misread::Form)? {
+        let field = bytes(name).ok_or(Misread::Form)?;
+        if field == EPOCH.as_bytes() {
+            let epoch = bytes(value).ok_or(Misread::Form)?;
+            let group: Group = serde_json::from_slice(epoch).map_err(|_| Misread::Form)?;
+            survey.grace_until = group.grace_until;
+        } else if field == LAYOUT.as_bytes() && text(value) != Some(CURRENT_LAYOUT) {
+            let layout = text(value).unwrap_or_default();
+            return Err(Misread::Layout(layout.to_owned()));
+        } else if field.first() != Some(&GROUP_MARK) {
+            survey.records.push(job_and_record(name, value)?);
         }
     }
-    for [id, told] in pairs(replicas)? {
-        // Another version of the software may say other things of itself.
-        snapshot.replicas.extend(parse_replica(id, told));
-    }
-    snapshot.jobs.sort_by(|a, b| a.job.cmp(&b.job));
-    snapshot
-        .replicas
-        .sort_by(|a, b| (&a.replica.name, a.replica.id).cmp(&(&b.replica.name, b.replica.id)));
-    Some(Answered {
-        now,
-        answer: snapshot,
-    })
-}
-
-fn job_state(name: &[u8], line: &str) -> Option<JobState> {
-    let job = JobName::new(std::str::from_utf8(name).ok()?).ok()?;
-    Some(parse_record(line)?.to_state(&job))
-}
-
-/// What TIME answers: seconds, and microseconds of the second.
-fn server_time(time: &Value) -> Option<Timestamp> {
-    let [seconds, micros] = items(time)? else {
-        return None;
-    };
-    let seconds: i64 = text(seconds)?.parse().ok()?;
-    let micros: i64 = text(micros)?.parse().ok()?;
-    Some(Timestamp::from_millis(seconds * 1000 + micros / 1000))
-}
-
-fn pairs(value: &Value) -> Option<&[[Value; 2]]> {
-    match items(value)?.as_chunks() {
-        (pairs, []) => Some(pairs),
-        _ => None,
-    }
+    Ok(survey)
 }
 
 /// What a server takes for a count: anything up to its largest integer.

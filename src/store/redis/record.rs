@@ -1,40 +1,56 @@
-//! What the scripts keep, read back: records, lines of the ledger, replicas. The forms are
-//! written by `lua/common.lua` and `lua/observe.lua`.
+//! What is kept in Redis beside a record's own text: the value it is part of, lines of the
+//! ledger, replicas.
 //!
 //! Must never: guess. What has another form is an error.
-
-use std::time::Duration;
 
 use redis::Value;
 
 use super::reply::{bytes, items, text};
-use crate::scheduler::job::{JobName, OnCrash};
+use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{AttemptDetail, FencingToken, Outcome, Replica, RunId};
 use crate::scheduler::time::Timestamp;
-use crate::store::rules::{Record, State};
+use crate::store::draft::Kept;
+use crate::store::rules::Entry;
 use crate::store::{AttemptRecord, ReplicaInfo, ReplicaState};
 
-/// How many fields a record has; the last is the holder, which alone may hold a `|`.
-const RECORD_FIELDS: usize = 11;
+/// Stands for the agenda of a record that has none.
+pub(super) const NO_AGENDA: &str = "-";
 
-/// Reads a record:
-/// `scheduled_at|state|run_id|token|deadline|attempt|ttl|settled_until|on_crash|since|name/id`.
-pub(super) fn parse_record(line: &str) -> Option<Record> {
-    let mut fields = line.splitn(RECORD_FIELDS, '|');
-    let mut next = || fields.next();
-    Some(Record {
-        scheduled_at: time(next()?)?,
-        state: state(next()?)?,
-        run_id: RunId::parse(next()?)?,
-        token: FencingToken::new(next()?.parse().ok()?),
-        deadline: time(next()?)?,
-        attempt: next()?.parse().ok()?,
-        ttl: Duration::from_millis(next()?.parse().ok()?),
-        settled_until: time(next()?)?,
-        on_crash: on_crash(next()?)?,
-        since: time(next()?)?,
-        holder: holder(next()?)?,
-    })
+/// The value of a job: `AGENDA|RECORD`.
+pub(super) fn value_of(kept: &Kept) -> String {
+    match kept.agenda {
+        Some(at) => format!("{}|{}", at.as_millis(), kept.text),
+        None => format!("{NO_AGENDA}|{}", kept.text),
+    }
+}
+
+/// The record's text in a job's value.
+pub(super) fn record_in(value: &str) -> Option<&str> {
+    value.split_once('|').map(|(_, record)| record)
+}
+
+/// A field of a line, as the stream of a job's history has it.
+pub(super) struct LinePart {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+}
+
+/// The fields of a line. The run id comes first: `write.lua` takes it from there.
+pub(super) fn line_parts(entry: &Entry) -> [LinePart; 9] {
+    let part = |name, value: String| LinePart { name, value };
+    let time = |time: Timestamp| time.as_millis().to_string();
+    let detail = serde_json::to_string(&entry.detail).unwrap_or_default();
+    [
+        part("run_id", entry.run_id.to_string()),
+        part("scheduled_at", time(entry.scheduled_at)),
+        part("attempt", entry.attempt.to_string()),
+        part("token", entry.token.to_string()),
+        part("replica", entry.replica.clone()),
+        part("started_at", time(entry.started_at)),
+        part("ended_at", time(entry.ended_at)),
+        part("outcome", entry.outcome.as_str().to_owned()),
+        part("detail", detail),
+    ]
 }
 
 /// Reads an entry of the stream of a job's history.
@@ -80,14 +96,6 @@ pub(super) fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok().map(Timestamp::from_millis)
 }
 
-fn state(text: &str) -> Option<State> {
-    match text {
-        "new" => Some(State::New),
-        "running" => Some(State::Running),
-        ended => outcome(ended).map(State::Ended),
-    }
-}
-
 fn outcome(text: &str) -> Option<Outcome> {
     let all = [
         Outcome::Succeeded,
@@ -102,51 +110,17 @@ fn outcome(text: &str) -> Option<Outcome> {
     all.into_iter().find(|outcome| outcome.as_str() == text)
 }
 
-fn on_crash(text: &str) -> Option<OnCrash> {
-    match text {
-        "rerun" => Some(OnCrash::Rerun),
-        "skip" => Some(OnCrash::Skip),
-        _ => None,
-    }
-}
-
-fn holder(text: &str) -> Option<Replica> {
-    let (name, id) = text.rsplit_once('/')?;
-    Some(Replica {
-        id: uuid::Uuid::try_parse(id).ok()?,
-        name: name.to_owned(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LINE: &str = "1763680000000|running|00000000-0000-0000-0000-000000000001|\
-        9007199254740991|1763680015000|3|15000|1763680000000|skip|1763680000123|\
-        a|b/c/00000000-0000-0000-0000-000000000002";
-
     #[test]
-    fn a_record_is_read_to_the_last_digit_whatever_its_holder_is_called() {
-        let record = parse_record(LINE).unwrap();
-        assert_eq!(record.token, FencingToken::MAX);
-        assert_eq!(record.attempt, 3);
-        assert_eq!(record.holder.name, "a|b/c");
-        assert_eq!(record.state, State::Running);
-        assert_eq!(record.on_crash, OnCrash::Skip);
-    }
-
-    #[test]
-    fn a_record_of_another_form_is_not_read() {
-        for bad in [
-            "",
-            "x",
-            &LINE[1..].replace("running", "runs"),
-            &LINE.replace("|3|", "|-3|"),
-            &LINE.replace("skip", "sometimes"),
-            &LINE[..LINE.len() - 1],
-        ] {
-            assert!(parse_record(bad).is_none(), "{bad}");
+    fn a_records_text_is_found_behind_its_agenda_whatever_it_holds() {
+        for agenda in [Some(Timestamp::from_millis(7)), None] {
+            let text = r#"{"name":"a|b"}"#.to_owned();
+            let kept = Kept { text, agenda };
+            assert_eq!(record_in(&value_of(&kept)), Some(kept.text.as_str()));
         }
+        assert_eq!(record_in("{}"), None);
     }
 }

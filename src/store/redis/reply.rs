@@ -1,167 +1,205 @@
-//! The scripts' replies, decoded: each into the answer that it says, or into an error. What is
-//! not understood is never a win.
+//! The scripts' replies, decoded: each into what it says, or into an error. What is not
+//! understood is never a win.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use redis::Value;
 
-use super::record::parse_record;
+use super::keys::CURRENT_LAYOUT;
+use super::record::{self, parse_replica, record_in};
 use crate::scheduler::job::JobName;
-use crate::scheduler::lease::{
-    Answered, ClaimAnswer, FencingToken, Grant, Held, Observation, ObservedLease, Outcome,
-    Registration, ReleaseAnswer, RenewalAnswer, Sighting,
-};
+use crate::scheduler::lease::FencingToken;
 use crate::scheduler::time::Timestamp;
-use crate::store::rules::State;
+use crate::store::draft::{Fault, Reading};
+use crate::store::engine::Look;
+use crate::store::rules::{Group, Life, Record};
 
-/// What a script answered.
-pub(super) struct Reply<A> {
-    pub(super) answered: Answered<A>,
-    /// Why a line of history could not be written; empty where all were.
-    pub(super) fault: String,
+/// Why a reply has no answer in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Misread {
+    /// The ledger is in another layout.
+    Layout(String),
+    /// A record in it has another form.
+    Step(Fault),
+    /// It isn't what the script says.
+    Form,
 }
 
-/// Reads the reply to a batch of `count` items; none where it isn't one.
-pub(super) fn batch<A>(
-    reply: &Value,
-    count: usize,
-    decode: impl Fn(&[Value]) -> Option<A>,
-) -> Option<Reply<Vec<A>>> {
-    let [now, fault, answers @ ..] = items(reply)? else {
-        return None;
+/// What a step begins with, and the values as the server has them, to be compared.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) reading: Reading,
+    /// The server's run id.
+    pub(super) process: String,
+    /// The text of the epoch; empty where there is none.
+    pub(super) epoch: String,
+    pub(super) values: BTreeMap<JobName, Option<String>>,
+}
+
+/// What came of a write.
+#[derive(Debug)]
+pub(super) enum Written {
+    /// All of it; with why a line of history could not be written, empty where all were.
+    Done { fault: String },
+    /// Nothing of it: this is how things are.
+    Changed(Box<Shown>),
+}
+
+/// The group, and when and where it was read.
+struct Head {
+    clock_us: i64,
+    process: String,
+    epoch: String,
+    group: Group,
+}
+
+/// Reads the first parts of a reply, and the values of jobs that come with it.
+fn head<'v>(
+    clock_us: &Value,
+    process: &Value,
+    values: &'v Value,
+) -> Result<(Head, &'v [Value]), Misread> {
+    let [layout, epoch, token, mark, jobs @ ..] = items(values).ok_or(Misread::Form)? else {
+        return Err(Misread::Form);
     };
-    if answers.len() != count {
-        return None;
+    let layout = optional(layout)?;
+    if layout.is_some_and(|layout| layout != CURRENT_LAYOUT) {
+        return Err(Misread::Layout(layout.unwrap_or_default().to_owned()));
     }
-    let answers: Option<Vec<A>> = answers
-        .iter()
-        .map(|answer| decode(items(answer)?))
-        .collect();
-    Some(Reply {
-        answered: Answered {
-            now: time(now)?,
-            answer: answers?,
+    let epoch = optional(epoch)?.unwrap_or_default();
+    let group = group(epoch, optional(token)?, optional(mark)?).ok_or(Misread::Form)?;
+    let head = Head {
+        clock_us: integer(clock_us).ok_or(Misread::Form)?,
+        process: text(process).ok_or(Misread::Form)?.to_owned(),
+        epoch: epoch.to_owned(),
+        group,
+    };
+    Ok((head, jobs))
+}
+
+fn group(epoch: &str, token: Option<&str>, mark: Option<&str>) -> Option<Group> {
+    let group: Group = match epoch {
+        "" => Group::default(),
+        text => serde_json::from_str(text).ok()?,
+    };
+    let token = FencingToken::new(token.unwrap_or("0").parse().ok()?);
+    Some(Group {
+        token,
+        clock_us: mark.unwrap_or("0").parse().ok()?,
+        ..group
+    })
+    .filter(|_| token <= FencingToken::MAX)
+}
+
+/// Reads the reply to read.lua about `jobs`.
+pub(super) fn shown(reply: &Value, jobs: &[JobName]) -> Result<Shown, Misread> {
+    let [clock_us, process, values] = items(reply).ok_or(Misread::Form)? else {
+        return Err(Misread::Form);
+    };
+    let (head, found) = head(clock_us, process, values)?;
+    if found.len() != jobs.len() {
+        return Err(Misread::Form);
+    }
+    let mut values = BTreeMap::new();
+    let mut records = BTreeMap::new();
+    for (job, value) in jobs.iter().zip(found) {
+        let value = optional(value)?;
+        // What has no agenda before it is left to the step, which finds that it is no record.
+        let record = value.map(|value| record_in(value).unwrap_or_default().to_owned());
+        values.insert(job.clone(), value.map(str::to_owned));
+        records.insert(job.clone(), record);
+    }
+    Ok(Shown {
+        reading: Reading {
+            clock_us: head.clock_us,
+            life: Life::Process(head.process.clone()),
+            group: head.group,
+            records,
         },
-        fault: String::from_utf8_lossy(bytes(fault)?).into_owned(),
+        process: head.process,
+        epoch: head.epoch,
+        values,
     })
 }
 
-pub(super) fn registration(answer: &[Value]) -> Option<Registration> {
-    let [settled_until, new] = answer else {
-        return None;
-    };
-    let new = match number(new)? {
-        0 => false,
-        1 => true,
-        _ => return None,
-    };
-    Some(Registration {
-        settled_until: time(settled_until)?,
-        new,
-    })
-}
-
-pub(super) fn claim(answer: &[Value]) -> Option<ClaimAnswer> {
-    let (code, rest) = answer.split_first()?;
-    match (text(code)?, rest) {
-        ("granted", [token, attempt, deadline, remaining]) => Some(ClaimAnswer::Granted(Grant {
-            token: token_of(token)?,
-            attempt: u32::try_from(number(attempt)?).ok()?,
-            deadline: time(deadline)?,
-            remaining: duration(remaining)?,
-        })),
-        ("held", lease) => Some(ClaimAnswer::Held(held(lease)?)),
-        ("overlap", lease) => Some(ClaimAnswer::Overlap(held(lease)?)),
-        ("early", [wait]) => Some(ClaimAnswer::Early {
-            wait: duration(wait)?,
-        }),
-        ("grace", [wait]) => Some(ClaimAnswer::Grace {
-            wait: duration(wait)?,
-        }),
-        ("finished", []) => Some(ClaimAnswer::Finished),
-        ("too_late", []) => Some(ClaimAnswer::TooLate),
-        ("closed", []) => Some(ClaimAnswer::Closed),
-        ("expired", []) => Some(ClaimAnswer::RequestExpired),
-        _ => None,
+/// Reads the reply to write.lua of a step that names `jobs`.
+pub(super) fn written(reply: &Value, jobs: &[JobName]) -> Result<Written, Misread> {
+    let (word, rest) = items(reply)
+        .and_then(<[Value]>::split_first)
+        .ok_or(Misread::Form)?;
+    match (text(word), rest) {
+        (Some("written"), [fault]) => {
+            let fault = bytes(fault).ok_or(Misread::Form)?;
+            Ok(Written::Done {
+                fault: String::from_utf8_lossy(fault).into_owned(),
+            })
+        }
+        (Some("changed"), rest) => {
+            let shown = shown(&Value::Array(rest.to_vec()), jobs)?;
+            Ok(Written::Changed(Box::new(shown)))
+        }
+        _ => Err(Misread::Form),
     }
 }
 
-fn held(lease: &[Value]) -> Option<Held> {
-    let [scheduled_at, token, deadline, ttl] = lease else {
-        return None;
+/// Reads the reply to observe.lua.
+pub(super) fn look(reply: &Value) -> Result<Look, Misread> {
+    let [clock_us, process, values, rest @ ..] = items(reply).ok_or(Misread::Form)? else {
+        return Err(Misread::Form);
     };
-    Some(Held {
-        scheduled_at: time(scheduled_at)?,
-        sighting: Sighting {
-            token: token_of(token)?,
-            deadline: time(deadline)?,
-        },
-        ttl: duration(ttl)?,
+    let (head, _) = head(clock_us, process, values)?;
+    let [next, replicas, records @ ..] = rest else {
+        return Err(Misread::Form);
+    };
+    let next = match text(next).ok_or(Misread::Form)? {
+        "" => None,
+        millis => Some(record::time(millis).ok_or(Misread::Form)?),
+    };
+    let records: Result<_, Misread> = records.iter().map(observed).collect();
+    let replicas = pairs(replicas).ok_or(Misread::Form)?.iter();
+    Ok(Look {
+        clock_us: head.clock_us,
+        life: Life::Process(head.process),
+        group: head.group,
+        records: records?,
+        next,
+        // Another version of the software may say other things of itself.
+        replicas: replicas
+            .filter_map(|[id, told]| parse_replica(id, told))
+            .collect(),
     })
 }
 
-pub(super) fn renewal(answer: &[Value]) -> Option<RenewalAnswer> {
-    let (code, rest) = answer.split_first()?;
-    match (text(code)?, rest) {
-        ("renewed", [deadline, remaining]) => Some(RenewalAnswer::Renewed {
-            deadline: time(deadline)?,
-            remaining: duration(remaining)?,
-        }),
-        ("lost", []) => Some(RenewalAnswer::Lost),
-        _ => None,
+fn observed(shown: &Value) -> Result<(JobName, Record), Misread> {
+    let [job, value] = items(shown).ok_or(Misread::Form)? else {
+        return Err(Misread::Form);
+    };
+    job_and_record(job, value)
+}
+
+/// Reads a field of the hash of jobs.
+pub(super) fn job_and_record(job: &Value, value: &Value) -> Result<(JobName, Record), Misread> {
+    let job = text(job).and_then(|name| JobName::new(name).ok());
+    let job = job.ok_or(Misread::Form)?;
+    let record = text(value).and_then(record_in).and_then(Record::from_text);
+    match record {
+        Some(record) => Ok((job, record)),
+        None => Err(Misread::Step(Fault::Unreadable(job))),
     }
-}
-
-pub(super) fn release(answer: &[Value]) -> Option<ReleaseAnswer> {
-    match answer {
-        [code] if text(code) == Some("released") => Some(ReleaseAnswer::Released),
-        [code] if text(code) == Some("superseded") => Some(ReleaseAnswer::Superseded),
-        _ => None,
-    }
-}
-
-pub(super) fn observation(reply: &Value) -> Option<Reply<Observation>> {
-    let [now, fault, grace, next_deadline, leases @ ..] = items(reply)? else {
-        return None;
-    };
-    let next_deadline = match number(next_deadline)? {
-        -1 => None,
-        millis => Some(Timestamp::from_millis(millis)),
-    };
-    let leases: Option<Vec<ObservedLease>> = leases.iter().map(observed).collect();
-    Some(Reply {
-        answered: Answered {
-            now: time(now)?,
-            answer: Observation {
-                leases: leases?,
-                next_deadline,
-                grace: duration(grace)?,
-            },
-        },
-        fault: String::from_utf8_lossy(bytes(fault)?).into_owned(),
-    })
-}
-
-fn observed(lease: &Value) -> Option<ObservedLease> {
-    let [job, record] = items(lease)? else {
-        return None;
-    };
-    let record = parse_record(text(record)?)?;
-    Some(ObservedLease {
-        job: JobName::new(text(job)?).ok()?,
-        handed_over: record.state == State::Ended(Outcome::HandedOver),
-        held: Held {
-            scheduled_at: record.scheduled_at,
-            sighting: (&record).into(),
-            ttl: record.ttl,
-        },
-    })
 }
 
 /// The parts of an array; none for anything else.
 pub(super) fn items(value: &Value) -> Option<&[Value]> {
     match value {
         Value::Array(values) => Some(values),
+        _ => None,
+    }
+}
+
+/// The parts of an array, two by two.
+pub(super) fn pairs(value: &Value) -> Option<&[[Value; 2]]> {
+    match items(value)?.as_chunks() {
+        (pairs, []) => Some(pairs),
         _ => None,
     }
 }
@@ -180,25 +218,25 @@ pub(super) fn text(value: &Value) -> Option<&str> {
     std::str::from_utf8(bytes(value)?).ok()
 }
 
-fn number(value: &Value) -> Option<i64> {
+/// The text of a field that may not be there.
+fn optional(value: &Value) -> Result<Option<&str>, Misread> {
     match value {
-        Value::Int(number) => Some(*number),
-        _ => None,
+        Value::Nil => Ok(None),
+        value => text(value).map(Some).ok_or(Misread::Form),
     }
 }
 
-fn time(value: &Value) -> Option<Timestamp> {
-    number(value).map(Timestamp::from_millis)
+fn integer(value: &Value) -> Option<i64> {
+    text(value)?.parse().ok()
 }
 
-fn duration(value: &Value) -> Option<Duration> {
-    let millis = u64::try_from(number(value)?).ok()?;
-    Some(Duration::from_millis(millis))
-}
-
-fn token_of(value: &Value) -> Option<FencingToken> {
-    let token = FencingToken::new(u64::try_from(number(value)?).ok()?);
-    (token <= FencingToken::MAX).then_some(token)
+/// What TIME answers: seconds, and microseconds of the second.
+pub(super) fn server_time(time: &Value) -> Option<Timestamp> {
+    let [seconds, micros] = items(time)? else {
+        return None;
+    };
+    let millis = integer(seconds)? * 1000 + integer(micros)? / 1000;
+    Some(Timestamp::from_millis(millis))
 }
 
 #[cfg(test)]
@@ -209,36 +247,71 @@ mod tests {
         Value::BulkString(text.as_bytes().to_vec())
     }
 
-    fn granted(numbers: &[i64]) -> Vec<Value> {
-        let numbers = numbers.iter().map(|&number| Value::Int(number));
-        std::iter::once(word("granted")).chain(numbers).collect()
+    fn reply(values: Vec<Value>) -> Vec<Value> {
+        vec![word("1763680000000000"), word("abc"), Value::Array(values)]
+    }
+
+    fn of_layout(layout: &str) -> Vec<Value> {
+        let epoch = r#"{"run":"abc","grace_until":7,"born":5}"#;
+        vec![
+            word(layout),
+            word(epoch),
+            word("9007199254740991"),
+            word("3"),
+        ]
     }
 
     #[test]
-    fn only_a_complete_grant_is_a_grant() {
-        let whole = granted(&[1_763_680_000_000_000, 1, 1_763_680_015_000, 15_000]);
-        assert!(matches!(claim(&whole), Some(ClaimAnswer::Granted(_))));
-        for torn in [
-            granted(&[]),
-            granted(&[1, 1, 1]),
-            granted(&[1, 1, 1, -1]),
-            granted(&[1 << 53, 1, 1, 1]),
-            vec![word("OK")],
-            vec![Value::Int(1)],
-            vec![Value::Nil],
-            vec![],
-        ] {
-            assert_eq!(claim(&torn), None, "{torn:?}");
+    fn a_group_is_read_to_the_last_digit() {
+        let shown = shown(&Value::Array(reply(of_layout(CURRENT_LAYOUT))), &[]).unwrap();
+        let group = &shown.reading.group;
+        assert_eq!(group.token, FencingToken::MAX);
+        assert_eq!((group.process.as_str(), group.clock_us), ("abc", 3));
+        assert_eq!(group.born, Timestamp::from_millis(5));
+    }
+
+    #[test]
+    fn a_ledger_of_another_layout_is_not_read() {
+        for layout in ["1", "3", ""] {
+            let reply = Value::Array(reply(of_layout(layout)));
+            let misread = shown(&reply, &[]).unwrap_err();
+            assert_eq!(misread, Misread::Layout(layout.to_owned()));
         }
     }
 
     #[test]
-    fn a_batch_has_an_answer_for_each_item_or_is_no_answer() {
-        let lost = Value::Array(vec![word("lost")]);
-        let reply = Value::Array(vec![Value::Int(5), word(""), lost]);
-        assert!(batch(&reply, 1, renewal).is_some());
-        assert!(batch(&reply, 2, renewal).is_none());
-        assert!(batch(&Value::Okay, 0, renewal).is_none());
-        assert!(batch(&Value::Nil, 0, renewal).is_none());
+    fn only_a_complete_reply_is_one() {
+        let jobs = [JobName::new("a").unwrap()];
+        let mut whole = of_layout(CURRENT_LAYOUT);
+        whole.push(Value::Nil);
+        assert!(shown(&Value::Array(reply(whole.clone())), &jobs).is_ok());
+        for torn in [
+            Value::Array(reply(of_layout(CURRENT_LAYOUT))),
+            Value::Array(reply(whole.clone())[..2].to_vec()),
+            Value::Array(reply(vec![Value::Nil; 3])),
+            Value::Array(reply([whole, vec![Value::Nil]].concat())),
+            Value::Nil,
+            Value::Okay,
+        ] {
+            assert_eq!(shown(&torn, &jobs).unwrap_err(), Misread::Form, "{torn:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_to_be_written_was_not() {
+        let done = Value::Array(vec![word("written"), word("")]);
+        assert!(matches!(written(&done, &[]), Ok(Written::Done { .. })));
+        for other in [
+            Value::Okay,
+            Value::Nil,
+            Value::Int(1),
+            word("written"),
+            Value::Array(vec![]),
+            Value::Array(vec![word("written")]),
+            Value::Array(vec![word("done"), word("")]),
+            Value::Array(vec![word("changed")]),
+        ] {
+            assert!(written(&other, &[]).is_err(), "{other:?}");
+        }
     }
 }

@@ -3,21 +3,28 @@
 //!
 //! Must never: put the caller's own time into a request, save where the protocol asks for it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redis::Cmd;
 
-use super::keys::Keys;
+use super::keys::{CURRENT_LAYOUT, Keys};
+use super::record::{LinePart, NO_AGENDA, line_parts, value_of};
+use super::reply::Shown;
 use super::scripts::{Call, Operation};
-use crate::scheduler::job::{JobName, OnCrash};
-use crate::scheduler::lease::{
-    Caller, Claim, Origin, Release, Renewal, Replica, Retention, RunId, Scope,
-};
+use crate::scheduler::job::JobName;
+use crate::scheduler::lease::{Caller, Replica, RunId, Scope};
 use crate::scheduler::time::{Timestamp, millis};
+use crate::store::draft::{Changes, Line};
+use crate::store::engine::{Room, Terms, Window};
 use crate::store::history::encode_output;
-use crate::store::{
-    ABANDONED_AFTER, OVERDUE_LIMIT, REPLICA_RETENTION, ReplicaInfo, SCOPE_ALL_LIMIT,
-};
+use crate::store::rules::{Group, STEP_BACK_TOLERATED_US};
+use crate::store::{ABANDONED_AFTER, REPLICA_RETENTION, ReplicaInfo};
+
+/// Stands for the value of a job on which nothing hangs.
+const NOT_COMPARED: &str = "*";
+/// What is published; those who hear of it look for themselves.
+const NEWS: &str = "look";
 
 /// A script with its keys and arguments; the server's run id is added when it is sent.
 pub(super) struct Request {
@@ -37,124 +44,76 @@ impl Request {
         command.arg(&self.arguments.0);
         command
     }
-
-    /// What all scripts that judge leases begin with.
-    fn judged(operation: Operation, keys: &Keys, caller: &Caller) -> Self {
-        let mut arguments = Arguments::default();
-        arguments.millis(caller.quarantine);
-        arguments.text(&keys.history_prefix);
-        arguments.text(&keys.output_prefix);
-        arguments.text(caller.token_floor.to_string());
-        arguments.text(&keys.events);
-        Self {
-            operation,
-            keys: vec![keys.jobs.clone(), keys.leases.clone()],
-            arguments,
-        }
-    }
-
-    fn held_by(operation: Operation, keys: &Keys, caller: &Caller) -> Self {
-        let mut request = Self::judged(operation, keys, caller);
-        request.arguments.text(holder(&caller.replica));
-        request
-    }
 }
 
-/// Who holds a lease, as records have it.
-fn holder(replica: &Replica) -> String {
-    format!("{}/{}", replica.name, replica.id)
-}
-
-pub(super) fn register(keys: &Keys, caller: &Caller, jobs: &[JobName]) -> Request {
-    let mut request = Request::held_by(Operation::Register, keys, caller);
+/// What a step begins with.
+pub(super) fn read(keys: &Keys, jobs: &[JobName]) -> Request {
+    let mut arguments = Arguments::default();
     for job in jobs {
-        request.arguments.text(job.as_str());
+        arguments.text(job.as_str());
     }
-    request
+    Request {
+        operation: Operation::Read,
+        keys: vec![keys.jobs.clone()],
+        arguments,
+    }
 }
 
-pub(super) fn claim(keys: &Keys, caller: &Caller, claims: &[Claim]) -> Request {
-    let mut request = Request::held_by(Operation::Claim, keys, caller);
-    let arguments = &mut request.arguments;
-    arguments.time_or_empty(caller.send_by);
-    for claim in claims {
-        arguments.text(claim.occurrence.job.as_str());
-        arguments.time(claim.occurrence.scheduled_at);
-        arguments.origin(claim.origin);
-        arguments.text(claim.run_id.to_string());
-        arguments.on_crash(claim.on_crash);
-        arguments.text(claim.max_attempts.to_string());
-        arguments.time(claim.start_by);
-        arguments.millis(claim.ttl);
-        let token = claim.watched.map(|sighting| sighting.token.to_string());
-        arguments.text(token.unwrap_or_default());
-        arguments.time_or_empty(claim.watched.map(|sighting| sighting.deadline));
-        arguments.retention(claim.retention);
+/// What a step wants written, if what it hangs on is still as it was shown.
+pub(super) fn write(keys: &Keys, terms: &Terms, shown: &Shown, changes: &Changes) -> Request {
+    let mut arguments = Arguments::default();
+    arguments.text(&shown.process);
+    arguments.text(shown.reading.clock_us.to_string());
+    arguments.text(STEP_BACK_TOLERATED_US.to_string());
+    // What was decided after the deadline has taken it into account.
+    let decided_at = Timestamp::from_millis(shown.reading.clock_us.div_euclid(1000));
+    let send_by = terms.send_by.filter(|limit| decided_at <= *limit);
+    arguments.text(send_by.map_or(String::new(), |limit| limit.as_millis().to_string()));
+    arguments.text(CURRENT_LAYOUT);
+    arguments.text(&shown.epoch);
+    arguments.group(&shown.reading.group, changes.group.as_ref());
+    arguments.text(&keys.history_prefix);
+    arguments.text(&keys.output_prefix);
+    arguments.text(&keys.events);
+    arguments.text(if changes.news.is_empty() { "" } else { NEWS });
+    arguments.text(shown.values.len().to_string());
+    arguments.jobs(&shown.values, changes);
+    for line in &changes.lines {
+        arguments.line(line);
     }
-    request
-}
-
-pub(super) fn renew(keys: &Keys, caller: &Caller, renewals: &[Renewal]) -> Request {
-    let mut request = Request::held_by(Operation::Renew, keys, caller);
-    let arguments = &mut request.arguments;
-    for renewal in renewals {
-        arguments.text(renewal.occurrence.job.as_str());
-        arguments.time(renewal.occurrence.scheduled_at);
-        arguments.origin(renewal.origin);
-        arguments.text(renewal.run_id.to_string());
-        arguments.text(renewal.token.to_string());
-        arguments.text(renewal.attempt.to_string());
-        arguments.on_crash(renewal.on_crash);
-        arguments.millis(renewal.ttl);
-        arguments.time(renewal.last_deadline);
-    }
-    request
-}
-
-pub(super) fn release(keys: &Keys, caller: &Caller, releases: &[Release]) -> Request {
-    let mut request = Request::held_by(Operation::Release, keys, caller);
-    let arguments = &mut request.arguments;
-    for release in releases {
-        arguments.text(release.occurrence.job.as_str());
-        arguments.time(release.occurrence.scheduled_at);
-        arguments.origin(release.origin);
-        arguments.text(release.run_id.to_string());
-        arguments.text(release.token.to_string());
-        arguments.text(release.attempt.to_string());
-        arguments.on_crash(release.on_crash);
-        arguments.text(release.outcome.as_str());
-        arguments.text(serde_json::to_string(&release.detail).unwrap_or_default());
-        arguments.bytes(printed(release));
-        arguments.retention(release.retention);
-    }
-    request
-}
-
-/// Nothing where nothing was printed: then there is nothing to keep.
-fn printed(release: &Release) -> Vec<u8> {
-    let output = &release.output;
-    if output.stdout.is_empty() && output.stderr.is_empty() {
-        Vec::new()
-    } else {
-        encode_output(output)
+    Request {
+        operation: match terms.room {
+            Room::Takes => Operation::Write,
+            Room::Frees => Operation::WriteWithoutRoom,
+        },
+        keys: vec![keys.jobs.clone(), keys.agenda.clone()],
+        arguments,
     }
 }
 
 pub(super) fn observe(keys: &Keys, caller: &Caller, info: &ReplicaInfo, scope: Scope) -> Request {
-    let mut request = Request::judged(Operation::Observe, keys, caller);
-    request.keys.push(keys.replicas.clone());
-    let (scope, limit) = match scope {
-        Scope::Overdue => ("overdue", OVERDUE_LIMIT),
-        Scope::All => ("all", SCOPE_ALL_LIMIT),
-    };
-    let arguments = &mut request.arguments;
+    let mut arguments = Arguments::default();
+    arguments.text(STEP_BACK_TOLERATED_US.to_string());
+    arguments.text(CURRENT_LAYOUT);
     arguments.text(caller.replica.id.to_string());
     arguments.text(told(&caller.replica, info));
-    arguments.text(scope);
-    arguments.text(limit.to_string());
+    arguments.text(match scope {
+        Scope::Overdue => "overdue",
+        Scope::All => "all",
+    });
+    let window = Window::of(scope, Timestamp::default());
+    arguments.text(window.limit.to_string());
     arguments.millis(ABANDONED_AFTER);
     arguments.millis(REPLICA_RETENTION);
-    request
+    Request {
+        operation: Operation::Observe,
+        keys: vec![
+            keys.jobs.clone(),
+            keys.agenda.clone(),
+            keys.replicas.clone(),
+        ],
+        arguments,
+    }
 }
 
 /// What a replica says of itself, as the ledger keeps it.
@@ -184,34 +143,53 @@ impl Arguments {
         self.bytes(text.into().into_bytes());
     }
 
-    fn time(&mut self, time: Timestamp) {
-        self.text(time.as_millis().to_string());
-    }
-
-    fn time_or_empty(&mut self, time: Option<Timestamp>) {
-        self.text(time.map_or(String::new(), |time| time.as_millis().to_string()));
-    }
-
     fn millis(&mut self, duration: Duration) {
         self.text(millis(duration).to_string());
     }
 
-    fn origin(&mut self, origin: Origin) {
-        self.text(match origin {
-            Origin::Schedule => "schedule",
-            Origin::Manual => "manual",
+    /// The epoch where it changes, and the marks.
+    fn group(&mut self, read: &Group, group: Option<&Group>) {
+        let becomes = group.unwrap_or(read);
+        self.text(match becomes.has_epoch_of(read) {
+            true => String::new(),
+            false => serde_json::to_string(becomes).unwrap_or_default(),
         });
+        self.text(becomes.token.to_string());
+        self.text(becomes.clock_us.to_string());
     }
 
-    fn on_crash(&mut self, on_crash: OnCrash) {
-        self.text(match on_crash {
-            OnCrash::Rerun => "rerun",
-            OnCrash::Skip => "skip",
-        });
+    fn jobs(&mut self, values: &BTreeMap<JobName, Option<String>>, changes: &Changes) {
+        for (job, read) in values {
+            self.text(job.as_str());
+            self.text(match changes.compared.contains(job) {
+                true => read.as_deref().unwrap_or_default(),
+                false => NOT_COMPARED,
+            });
+            match changes.records.get(job) {
+                Some(kept) => {
+                    self.text(value_of(kept));
+                    let agenda = kept.agenda.map(|at| at.as_millis().to_string());
+                    self.text(agenda.unwrap_or_else(|| NO_AGENDA.to_owned()));
+                }
+                None => {
+                    self.text("");
+                    self.text(NO_AGENDA);
+                }
+            }
+        }
     }
 
-    fn retention(&mut self, retention: Retention) {
-        self.text(retention.limit.to_string());
-        self.millis(retention.age);
+    fn line(&mut self, line: &Line) {
+        let parts = line_parts(&line.entry);
+        self.text(line.job.as_str());
+        self.text(line.retention.limit.to_string());
+        self.millis(line.retention.age);
+        self.text(line.entry.ended_at.as_millis().to_string());
+        self.bytes(line.output.as_ref().map(encode_output).unwrap_or_default());
+        self.text(parts.len().to_string());
+        for LinePart { name, value } in parts {
+            self.text(name);
+            self.text(value);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The Lua scripts, put together once: each is its own shebang, what all share
 //! (`lua/common.lua`), and itself.
+//!
+//! Must never: put anything into a script but its own text; what varies is an argument.
 
 use std::sync::LazyLock;
 
@@ -10,13 +12,16 @@ const COMMON: &str = include_str!("../../../lua/common.lua");
 /// What the server is asked to do in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    Register,
-    Claim,
-    Renew,
-    Release,
+    Read,
+    Write,
+    /// The same, and a server without memory does it too.
+    WriteWithoutRoom,
     Observe,
     Output,
 }
+
+/// Tells the server to run a script though it is out of memory.
+const ALLOW_OOM: &str = " flags=allow-oom";
 
 /// How a script is named to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,23 +33,29 @@ pub(super) enum Call {
 }
 
 impl Operation {
-    pub(super) const ALL: [Operation; 6] = [
-        Operation::Register,
-        Operation::Claim,
-        Operation::Renew,
-        Operation::Release,
+    pub(super) const ALL: [Operation; 5] = [
+        Operation::Read,
+        Operation::Write,
+        Operation::WriteWithoutRoom,
         Operation::Observe,
         Operation::Output,
     ];
 
     fn source(self) -> &'static str {
         match self {
-            Operation::Register => include_str!("../../../lua/register.lua"),
-            Operation::Claim => include_str!("../../../lua/claim.lua"),
-            Operation::Renew => include_str!("../../../lua/renew.lua"),
-            Operation::Release => include_str!("../../../lua/release.lua"),
+            Operation::Read => include_str!("../../../lua/read.lua"),
+            Operation::Write | Operation::WriteWithoutRoom => {
+                include_str!("../../../lua/write.lua")
+            }
             Operation::Observe => include_str!("../../../lua/observe.lua"),
             Operation::Output => include_str!("../../../lua/output.lua"),
+        }
+    }
+
+    fn added_flags(self) -> &'static str {
+        match self {
+            Operation::WriteWithoutRoom => ALLOW_OOM,
+            _ => "",
         }
     }
 
@@ -69,7 +80,7 @@ impl Operation {
 
     fn script(self) -> &'static Script {
         static SCRIPTS: LazyLock<[Script; Operation::ALL.len()]> =
-            LazyLock::new(|| Operation::ALL.map(|operation| Script::new(operation.source())));
+            LazyLock::new(|| Operation::ALL.map(Script::of));
         &SCRIPTS[self as usize]
     }
 }
@@ -80,14 +91,16 @@ struct Script {
 }
 
 impl Script {
-    fn new(source: &str) -> Self {
+    fn of(operation: Operation) -> Self {
+        let source = operation.source();
         // Redis reads the flags of a script in its first line only.
         let (shebang, body) = source.split_once('\n').unwrap_or((source, ""));
         assert!(
             shebang.starts_with("#!lua"),
             "a script starts with its shebang"
         );
-        let code = format!("{shebang}\n{COMMON}{body}");
+        let flags = operation.added_flags();
+        let code = format!("{shebang}{flags}\n{COMMON}{body}");
         let digest = Hashed::new(&code).get_hash().to_owned();
         Self { code, digest }
     }
@@ -95,21 +108,36 @@ impl Script {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
     fn every_operation_has_its_own_script_behind_its_shebang() {
+        let mut digests = HashSet::new();
         for operation in Operation::ALL {
-            let name = format!("-- {operation:?}.lua:").to_lowercase();
-            let code = &operation.script().code;
-            assert!(code.starts_with("#!lua"));
-            assert!(code.contains(&name), "{name}");
+            let script = operation.script();
+            assert!(script.code.starts_with("#!lua"));
+            assert!(digests.insert(&script.digest), "{operation:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_memory_does_all_but_what_takes_room() {
+        for operation in Operation::ALL {
+            let (shebang, _) = operation.script().code.split_once('\n').unwrap();
+            let expected = match operation {
+                Operation::Write => "#!lua",
+                Operation::Output => "#!lua flags=no-writes",
+                _ => "#!lua flags=allow-oom",
+            };
+            assert_eq!(shebang, expected, "{operation:?}");
         }
     }
 
     #[test]
     fn lua_and_rust_keep_the_same_number_of_outputs() {
         let line = format!("local OUTPUTS_KEPT = {}\n", crate::store::OUTPUTS_KEPT);
-        assert!(COMMON.contains(&line));
+        assert!(Operation::Write.script().code.contains(&line));
     }
 }

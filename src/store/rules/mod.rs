@@ -1,8 +1,7 @@
 //! The store's side of the lease protocol as a pure state machine: a record, a request and the
 //! store's time in; an answer, the new record and the ledger's new lines out.
 //!
-//! `memory` and `sqlite` keep the records and ask in here; `lua/` says the same once more for
-//! Redis. The invariants (protocol of the lease):
+//! Every engine asks in here, and keeps what comes of it. The invariants (protocol of the lease):
 //!
 //! - one grant per (job, occurrence, attempt); what is settled never falls
 //!   ([`Record::settled_until`]);
@@ -19,8 +18,9 @@ use std::time::Duration;
 use super::{Caller, Registration};
 
 mod record;
+mod text;
 
-pub(super) use self::record::{Decision, Entry, Group, Record, State};
+pub(super) use self::record::{Decision, Entry, Group, Life, Record, State};
 
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
@@ -31,7 +31,25 @@ use crate::scheduler::time::Timestamp;
 
 /// A step back of the store's clock that is waited out in place; a longer one opens a grace
 /// window.
-const STEP_BACK_TOLERATED_US: i64 = 60_000_000;
+pub(super) const STEP_BACK_TOLERATED_US: i64 = 60_000_000;
+
+/// How long nothing is granted on a ledger that is most likely new: enough for holders that are
+/// connected, as its birth is announced and they look at once.
+const NEW_LEDGER_GRACE: Duration = Duration::from_secs(1);
+
+/// The store's time in microseconds, where its clock says `clock_us`: after a small step back it
+/// stands still.
+pub(super) fn time_us(group: &Group, clock_us: i64) -> i64 {
+    if is_large_step_back(group, clock_us) {
+        clock_us
+    } else {
+        clock_us.max(group.clock_us)
+    }
+}
+
+fn is_large_step_back(group: &Group, clock_us: i64) -> bool {
+    group.clock_us - clock_us >= STEP_BACK_TOLERATED_US
+}
 
 /// One call: the state shared by all jobs, the store's time and the caller.
 pub(super) struct Call<'a> {
@@ -43,20 +61,28 @@ pub(super) struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// Begins a call at the store's time in microseconds. A small step back of the clock is
-    /// waited out (time stands still); a large one opens a grace window, and so does a caller
-    /// that knows of a grant where the ledger has none: its data were lost.
-    pub(super) fn begin(group: &'a mut Group, caller: &'a Caller, clock_us: i64) -> Self {
-        let mut now_us = clock_us;
-        if clock_us < group.clock_us {
-            if group.clock_us - clock_us < STEP_BACK_TOLERATED_US {
-                now_us = group.clock_us;
-            } else {
-                group.clock_us = clock_us;
-                group.grace_until =
-                    Timestamp::from_millis(clock_us.div_euclid(1000)) + caller.quarantine;
-            }
-        }
+    /// waited out (time stands still); a large one opens a grace window. So do a store that may
+    /// have lost data, and a caller that knows of a grant where the ledger has none.
+    pub(super) fn begin(
+        group: &'a mut Group,
+        caller: &'a Caller,
+        clock_us: i64,
+        life: &Life,
+    ) -> Self {
+        let now_us = time_us(group, clock_us);
         let now = Timestamp::from_millis(now_us.div_euclid(1000));
+        if is_large_step_back(group, clock_us) {
+            group.clock_us = clock_us;
+            group.grace_until = now + caller.quarantine;
+        }
+        match life {
+            Life::Process(id) if *id != group.process => reborn(group, caller, now, id),
+            Life::AfterLoss => {
+                group.grace_until = group.grace_until.max(now + caller.quarantine);
+                group.born = group.born.max(now);
+            }
+            Life::Steady | Life::Process(_) => {}
+        }
         let lost = group.token == FencingToken::default() && caller.token_floor > group.token;
         if lost {
             group.token = caller.token_floor;
@@ -232,11 +258,8 @@ impl<'a> Call<'a> {
         attempt: u32,
     ) -> (ClaimAnswer, Record) {
         let floor = self.group.token.max(self.caller.token_floor).get() + 1;
+        // One that is past 53 bits is refused where it would be written.
         let token = FencingToken::new(floor.max(u64::try_from(self.now_us).unwrap_or(0)));
-        assert!(
-            token <= FencingToken::MAX,
-            "the store's clock is past the year 2255"
-        );
         self.group.token = token;
         self.group.clock_us = self.group.clock_us.max(self.now_us);
         let due = claim.occurrence.scheduled_at;
@@ -426,6 +449,20 @@ impl<'a> Call<'a> {
             detail: AttemptDetail::reason(reason),
         }
     }
+}
+
+/// What another process of the store means: it may have lost what was acknowledged, so holders
+/// get time to come back. A ledger that this store never had, and of which the caller knows no
+/// grant, is most likely a first start.
+fn reborn(group: &mut Group, caller: &Caller, now: Timestamp, process: &str) {
+    let first_start = group.process.is_empty() && caller.token_floor == FencingToken::default();
+    let grace = match first_start {
+        true => caller.quarantine.min(NEW_LEDGER_GRACE),
+        false => caller.quarantine,
+    };
+    group.grace_until = group.grace_until.max(now + grace);
+    process.clone_into(&mut group.process);
+    group.born = now;
 }
 
 fn held(record: &Record) -> Held {

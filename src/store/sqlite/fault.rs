@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rusqlite::ErrorCode;
 
-use crate::store::StoreError;
+use crate::store::{StoreError, draft};
 
 /// Why a step could not be done.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(super) enum Fault {
     Engine(rusqlite::Error),
     /// A row holds what no version of this layout writes.
     Unreadable(String),
+    /// The step itself can't be taken.
+    OfStep(draft::Fault),
     /// Found out before the engine was asked, or from what it answered.
     Refused { cause: String, cure: String },
 }
@@ -23,6 +25,12 @@ pub(super) enum Fault {
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         Fault::Engine(error)
+    }
+}
+
+impl From<draft::Fault> for Fault {
+    fn from(fault: draft::Fault) -> Self {
+        Fault::OfStep(fault)
     }
 }
 
@@ -51,13 +59,14 @@ impl Fault {
 
     /// It lies in one job's rows; the other steps of a transaction may work without it.
     pub(super) fn is_of_one_step(&self) -> bool {
-        matches!(self, Fault::Unreadable(_))
+        matches!(self, Fault::Unreadable(_) | Fault::OfStep(_))
     }
 
     /// As the callers of the store are told.
     pub(super) fn to_store_error(&self, path: &Path) -> StoreError {
         let place = place(path);
         match self {
+            Fault::OfStep(fault) => fault.at(&place),
             Fault::Unreadable(cause) => StoreError::Unreadable {
                 place,
                 cause: cause.clone(),

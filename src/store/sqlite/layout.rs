@@ -13,8 +13,9 @@ use super::fault::Fault;
 
 /// "SOLO": says in the file's header whose it is (`PRAGMA application_id`).
 const APPLICATION_ID: i32 = 0x534F_4C4F;
-/// The version of the tables (`PRAGMA user_version`). A file of a higher one is refused.
-const LAYOUT: i32 = 1;
+/// The version of the tables and of the records in them (`PRAGMA user_version`). A file of
+/// another one is refused: no release has written a lower one.
+const LAYOUT: i32 = 2;
 
 /// How long the engine waits for another process's lock in one go.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
@@ -37,22 +38,11 @@ CREATE TABLE epoch (
 CREATE TABLE job (
     namespace TEXT NOT NULL,
     name TEXT NOT NULL,
-    scheduled_at_ms INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    holder_id TEXT NOT NULL,
-    holder_name TEXT NOT NULL,
-    run_id TEXT NOT NULL,
-    token INTEGER NOT NULL,
-    deadline_ms INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    ttl_ms INTEGER NOT NULL,
-    settled_until_ms INTEGER NOT NULL,
-    on_crash TEXT NOT NULL,
-    since_ms INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    agenda_ms INTEGER,
     PRIMARY KEY (namespace, name)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX job_open ON job (namespace, deadline_ms)
-    WHERE state IN ('running', 'handed_over');
+CREATE INDEX job_agenda ON job (namespace, agenda_ms) WHERE agenda_ms IS NOT NULL;
 CREATE TABLE attempt (
     namespace TEXT NOT NULL,
     job TEXT NOT NULL,
@@ -131,7 +121,11 @@ fn is_mine(connection: &Connection) -> Result<bool, Fault> {
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match (application_id, layout) {
-        (APPLICATION_ID, ..=LAYOUT) => Ok(true),
+        (APPLICATION_ID, LAYOUT) => Ok(true),
+        (APPLICATION_ID, ..LAYOUT) => Err(Fault::refused(
+            format!("its layout is version {layout}, of a development version before {LAYOUT}"),
+            "stop all replicas and move it away (`mv`): a new ledger begins then",
+        )),
         (APPLICATION_ID, newer) => Err(Fault::refused(
             format!("its layout is version {newer}, and this soloist knows up to {LAYOUT}"),
             "run the newer soloist that wrote it, or name another path",
@@ -208,20 +202,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overdue_leases_are_found_by_their_index() {
+    fn what_is_on_the_agenda_is_found_by_its_index() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(TABLES).unwrap();
         let plan: String = connection
             .query_row(
-                &format!(
-                    "EXPLAIN QUERY PLAN {}",
-                    super::super::ledger::open_records_sql()
-                ),
+                &format!("EXPLAIN QUERY PLAN {}", super::super::ledger::AGENDA),
                 rusqlite::params!["shop", 0, 1, 2],
                 |row| row.get("detail"),
             )
             .unwrap();
-        assert!(plan.contains("USING INDEX job_open"), "{plan}");
-        assert!(plan.contains("deadline_ms>?"), "{plan}");
+        assert!(plan.contains("USING INDEX job_agenda"), "{plan}");
+        assert!(plan.contains("agenda_ms>?"), "{plan}");
     }
 }

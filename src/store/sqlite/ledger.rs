@@ -1,20 +1,21 @@
-//! The records as rows: what the shared rules read and write inside one transaction.
+//! The records as rows: what a step reads and what it writes, inside one transaction.
 //!
-//! Must never: begin or end a transaction, or decide anything.
-
-use std::time::Duration;
+//! Must never: begin or end a transaction, decide anything, or look into a record to write it.
 
 use rusqlite::types::FromSql;
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, Row, Rows, params};
 use uuid::Uuid;
 
 use super::fault::Fault;
+use super::owner::Told;
 use crate::clock::Clock;
-use crate::scheduler::job::{JobName, OnCrash};
-use crate::scheduler::lease::{FencingToken, Outcome, Output, Replica, Retention, RunId};
-use crate::scheduler::time::{Timestamp, millis};
-use crate::store::rules::{Entry, Group, Record, State};
-use crate::store::{Caller, REPLICA_RETENTION, ReplicaInfo, ReplicaState, batch};
+use crate::scheduler::job::JobName;
+use crate::scheduler::lease::{FencingToken, Outcome, Replica, RunId};
+use crate::scheduler::time::Timestamp;
+use crate::store::draft::{self, Changes, Kept, Reading};
+use crate::store::engine::{Look, Window};
+use crate::store::rules::{Group, Life, Record, time_us};
+use crate::store::{Caller, REPLICA_RETENTION, ReplicaInfo, ReplicaState, Scope};
 
 /// One namespace of the file, inside a transaction.
 pub(super) struct Ledger<'c> {
@@ -23,28 +24,157 @@ pub(super) struct Ledger<'c> {
     pub(super) clock: &'c dyn Clock,
     /// The file that this process used before is gone, and this one is in its place.
     pub(super) after_loss: bool,
+    /// What that means for the group has been written.
+    pub(super) entered: bool,
+    /// Who is to hear of the transaction.
+    pub(super) told: Told,
 }
 
-const RECORD_COLUMNS: &str = "name, scheduled_at_ms, state, holder_id, holder_name, run_id, \
-     token, deadline_ms, attempt, ttl_ms, settled_until_ms, on_crash, since_ms";
+/// What is due to be looked at, in the order of the index.
+pub(super) const AGENDA: &str = "SELECT name, record, agenda_ms FROM job \
+     WHERE namespace = ?1 AND agenda_ms > ?2 AND agenda_ms <= ?3 ORDER BY agenda_ms LIMIT ?4";
 
 impl Ledger<'_> {
-    /// Begins a call of a replica. Where the file was lost under the replicas' feet, holders
-    /// get the time to write their leases anew before anything is granted.
-    pub(super) fn enter(&mut self, caller: &Caller) -> Result<(), Fault> {
-        if !self.after_loss {
-            return Ok(());
+    fn clock_us(&self) -> i64 {
+        self.clock.wall().as_millis() * 1000
+    }
+
+    fn life(&self) -> Life {
+        match self.after_loss {
+            true => Life::AfterLoss,
+            false => Life::Steady,
         }
-        let now = self.clock.wall();
-        let mut group = batch::Records::group(self)?;
-        group.grace_until = group.grace_until.max(now + caller.quarantine);
-        group.born = group.born.max(now);
-        batch::Records::set_group(self, &group)
+    }
+
+    /// What a step that touches `jobs` begins with.
+    pub(super) fn read(&self, jobs: &[JobName]) -> Result<Reading, Fault> {
+        let texts = jobs.iter().map(|job| Ok((job.clone(), self.text(job)?)));
+        Ok(Reading {
+            clock_us: self.clock_us(),
+            life: self.life(),
+            group: self.group()?,
+            records: texts.collect::<Result<_, Fault>>()?,
+        })
+    }
+
+    fn text(&self, job: &JobName) -> Result<Option<String>, Fault> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT record FROM job WHERE namespace = ?1 AND name = ?2")?;
+        let mut rows = statement.query([self.namespace, job.as_str()])?;
+        match rows.next()? {
+            Some(row) => read(row, "record").map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Writes what a step wants written. Nobody else can have been faster: the transaction has
+    /// held the file's lock since before the step's reading.
+    pub(super) fn write(&mut self, changes: Changes) -> Result<(), Fault> {
+        if let Some(group) = &changes.group {
+            self.set_group(group)?;
+            self.entered |= self.after_loss;
+        }
+        for (job, kept) in &changes.records {
+            self.set_record(job, kept)?;
+        }
+        for line in &changes.lines {
+            self.append_line(line)?;
+        }
+        if !changes.news.is_empty() {
+            self.told = Told::All;
+        }
+        Ok(())
+    }
+
+    pub(super) fn group(&self) -> Result<Group, Fault> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT token, grace_until_ms, clock_us, born_ms FROM epoch WHERE namespace = ?1",
+        )?;
+        let mut rows = statement.query([self.namespace])?;
+        let Some(row) = rows.next()? else {
+            return Ok(Group::default());
+        };
+        Ok(Group {
+            process: String::new(),
+            token: read_token(row, "token")?,
+            grace_until: read_time(row, "grace_until_ms")?,
+            clock_us: read(row, "clock_us")?,
+            born: read_time(row, "born_ms")?,
+        })
+    }
+
+    fn set_group(&self, group: &Group) -> Result<(), Fault> {
+        self.connection
+            .prepare_cached(
+                "INSERT OR REPLACE INTO epoch (namespace, token, grace_until_ms, clock_us, born_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![
+                self.namespace,
+                token_number(group.token),
+                group.grace_until.as_millis(),
+                group.clock_us,
+                group.born.as_millis(),
+            ])?;
+        Ok(())
+    }
+
+    fn set_record(&self, job: &JobName, kept: &Kept) -> Result<(), Fault> {
+        self.connection
+            .prepare_cached(
+                "INSERT OR REPLACE INTO job (namespace, name, record, agenda_ms) \
+                 VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![
+                self.namespace,
+                job.as_str(),
+                kept.text,
+                kept.agenda.map(Timestamp::as_millis),
+            ])?;
+        Ok(())
+    }
+
+    /// See [`crate::store::engine::Engine::look`].
+    pub(super) fn look(
+        &self,
+        caller: &Caller,
+        info: &ReplicaInfo,
+        scope: Scope,
+    ) -> Result<Look, Fault> {
+        let (clock_us, group) = (self.clock_us(), self.group()?);
+        let now = Timestamp::from_millis(time_us(&group, clock_us).div_euclid(1000));
+        self.note_replica(caller, info, now)?;
+        let records = self.agenda(Window::of(scope, now), read_record)?;
+        let next = self.agenda(Window::next(now), |row| read_time(row, "agenda_ms"))?;
+        Ok(Look {
+            clock_us,
+            life: self.life(),
+            group,
+            records,
+            next: next.first().copied(),
+            replicas: self.replicas()?,
+        })
+    }
+
+    fn agenda<T>(
+        &self,
+        window: Window,
+        read: impl Fn(&Row<'_>) -> Result<T, Fault>,
+    ) -> Result<Vec<T>, Fault> {
+        let mut statement = self.connection.prepare_cached(AGENDA)?;
+        let limit = i64::try_from(window.limit).unwrap_or(i64::MAX);
+        let rows = statement.query(params![
+            self.namespace,
+            window.after.as_millis(),
+            window.until.as_millis(),
+            limit
+        ])?;
+        collect(rows, read)
     }
 
     /// Notes that a replica lives, and forgets those that were not heard of for long.
     pub(super) fn note_replica(
-        &mut self,
+        &self,
         caller: &Caller,
         info: &ReplicaInfo,
         now: Timestamp,
@@ -68,7 +198,7 @@ impl Ledger<'_> {
     }
 
     /// Takes a replica off the list.
-    pub(super) fn forget_replica(&mut self, replica: &Replica) -> Result<(), Fault> {
+    pub(super) fn forget_replica(&self, replica: &Replica) -> Result<(), Fault> {
         self.connection
             .prepare_cached("DELETE FROM replica WHERE namespace = ?1 AND id = ?2")?
             .execute(params![self.namespace, replica.id.to_string()])?;
@@ -97,149 +227,30 @@ impl Ledger<'_> {
 
     /// Every record, by job.
     pub(super) fn records(&self) -> Result<Vec<(JobName, Record)>, Fault> {
-        let sql = format!("SELECT {RECORD_COLUMNS} FROM job WHERE namespace = ?1 ORDER BY name");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([self.namespace])?;
-        let mut records = Vec::new();
-        while let Some(row) = rows.next()? {
-            records.push(read_record(row)?);
-        }
-        Ok(records)
+        let sql = "SELECT name, record FROM job WHERE namespace = ?1 ORDER BY name";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        collect(statement.query([self.namespace])?, read_record)
     }
 }
 
-impl batch::Records for Ledger<'_> {
-    type Error = Fault;
-
-    fn clock_us(&mut self) -> Result<i64, Fault> {
-        Ok(self.clock.wall().as_millis() * 1000)
+fn collect<T>(
+    mut rows: Rows<'_>,
+    read: impl Fn(&Row<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
     }
-
-    fn group(&mut self) -> Result<Group, Fault> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT token, grace_until_ms, clock_us, born_ms FROM epoch WHERE namespace = ?1",
-        )?;
-        let mut rows = statement.query([self.namespace])?;
-        let Some(row) = rows.next()? else {
-            return Ok(Group::default());
-        };
-        Ok(Group {
-            token: read_token(row, "token")?,
-            grace_until: read_time(row, "grace_until_ms")?,
-            clock_us: read(row, "clock_us")?,
-            born: read_time(row, "born_ms")?,
-        })
-    }
-
-    fn set_group(&mut self, group: &Group) -> Result<(), Fault> {
-        self.connection
-            .prepare_cached(
-                "INSERT OR REPLACE INTO epoch (namespace, token, grace_until_ms, clock_us, born_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
-            )?
-            .execute(params![
-                self.namespace,
-                token_number(group.token),
-                group.grace_until.as_millis(),
-                group.clock_us,
-                group.born.as_millis(),
-            ])?;
-        Ok(())
-    }
-
-    fn record(&mut self, job: &JobName) -> Result<Option<Record>, Fault> {
-        let sql = format!("SELECT {RECORD_COLUMNS} FROM job WHERE namespace = ?1 AND name = ?2");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        statement
-            .query_row([self.namespace, job.as_str()], |row| Ok(read_record(row)))
-            .optional()?
-            .transpose()
-            .map(|found| found.map(|(_, record)| record))
-    }
-
-    fn set_record(&mut self, job: &JobName, record: &Record) -> Result<(), Fault> {
-        self.connection
-            .prepare_cached(
-                "INSERT OR REPLACE INTO job (namespace, name, scheduled_at_ms, state, holder_id, \
-                 holder_name, run_id, token, deadline_ms, attempt, ttl_ms, settled_until_ms, \
-                 on_crash, since_ms) \
-                 VALUES (:namespace, :name, :scheduled_at, :state, :holder_id, :holder_name, \
-                 :run_id, :token, :deadline, :attempt, :ttl, :settled_until, :on_crash, :since)",
-            )?
-            .execute(named_params! {
-                ":namespace": self.namespace,
-                ":name": job.as_str(),
-                ":scheduled_at": record.scheduled_at.as_millis(),
-                ":state": state_text(record.state),
-                ":holder_id": record.holder.id.to_string(),
-                ":holder_name": record.holder.name,
-                ":run_id": record.run_id.to_string(),
-                ":token": token_number(record.token),
-                ":deadline": record.deadline.as_millis(),
-                ":attempt": record.attempt,
-                ":ttl": millis(record.ttl),
-                ":settled_until": record.settled_until.as_millis(),
-                ":on_crash": on_crash_text(record.on_crash),
-                ":since": record.since.as_millis(),
-            })?;
-        Ok(())
-    }
-
-    fn append(
-        &mut self,
-        job: &JobName,
-        entry: &Entry,
-        output: Option<&Output>,
-        retention: Retention,
-    ) -> Result<(), Fault> {
-        self.append_line(job, entry, output, retention)
-    }
-
-    fn open_records(
-        &mut self,
-        after: Timestamp,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<(JobName, Record)>, Fault> {
-        let mut statement = self.connection.prepare_cached(&open_records_sql())?;
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut rows = statement.query(params![
-            self.namespace,
-            after.as_millis(),
-            until.as_millis(),
-            limit
-        ])?;
-        let mut records = Vec::new();
-        while let Some(row) = rows.next()? {
-            records.push(read_record(row)?);
-        }
-        Ok(records)
-    }
-}
-
-/// The condition on `state` is the index's own, word for word, so that it is used.
-pub(super) fn open_records_sql() -> String {
-    format!(
-        "SELECT {RECORD_COLUMNS} FROM job WHERE namespace = ?1 \
-         AND state IN ('running', 'handed_over') AND deadline_ms > ?2 AND deadline_ms <= ?3 \
-         ORDER BY deadline_ms LIMIT ?4"
-    )
+    Ok(found)
 }
 
 fn read_record(row: &Row<'_>) -> Result<(JobName, Record), Fault> {
-    let record = Record {
-        scheduled_at: read_time(row, "scheduled_at_ms")?,
-        state: read_state(&read::<String>(row, "state")?)?,
-        holder: read_replica(row, "holder_id", "holder_name")?,
-        run_id: read_run_id(row, "run_id")?,
-        token: read_token(row, "token")?,
-        deadline: read_time(row, "deadline_ms")?,
-        attempt: read(row, "attempt")?,
-        ttl: Duration::from_millis(read_unsigned(row, "ttl_ms")?),
-        settled_until: read_time(row, "settled_until_ms")?,
-        on_crash: read_on_crash(&read::<String>(row, "on_crash")?)?,
-        since: read_time(row, "since_ms")?,
-    };
-    Ok((read_job(row, "name")?, record))
+    let job = read_job(row, "name")?;
+    let text: String = read(row, "record")?;
+    match Record::from_text(&text) {
+        Some(record) => Ok((job, record)),
+        None => Err(draft::Fault::Unreadable(job).into()),
+    }
 }
 
 /// A column's value. One of the wrong type or out of range is no fault of the engine.
@@ -291,22 +302,6 @@ fn read_replica(row: &Row<'_>, id: &str, name: &str) -> Result<Replica, Fault> {
     })
 }
 
-fn state_text(state: State) -> &'static str {
-    match state {
-        State::New => "new",
-        State::Running => "running",
-        State::Ended(outcome) => outcome.as_str(),
-    }
-}
-
-fn read_state(text: &str) -> Result<State, Fault> {
-    match text {
-        "new" => Ok(State::New),
-        "running" => Ok(State::Running),
-        other => read_outcome(other).map(State::Ended),
-    }
-}
-
 pub(super) fn read_outcome(text: &str) -> Result<Outcome, Fault> {
     let all = [
         Outcome::Succeeded,
@@ -321,19 +316,4 @@ pub(super) fn read_outcome(text: &str) -> Result<Outcome, Fault> {
     all.into_iter()
         .find(|outcome| outcome.as_str() == text)
         .ok_or_else(|| unreadable("outcome", text))
-}
-
-fn on_crash_text(on_crash: OnCrash) -> &'static str {
-    match on_crash {
-        OnCrash::Rerun => "rerun",
-        OnCrash::Skip => "skip",
-    }
-}
-
-fn read_on_crash(text: &str) -> Result<OnCrash, Fault> {
-    match text {
-        "rerun" => Ok(OnCrash::Rerun),
-        "skip" => Ok(OnCrash::Skip),
-        other => Err(unreadable("on_crash", other)),
-    }
 }

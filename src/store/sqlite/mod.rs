@@ -1,8 +1,8 @@
 //! The embedded store: replicas on one host share a file.
 //!
 //! One thread owns the one connection (`owner`); callers send it steps and wait for the
-//! answer without blocking their runtime. Each batch is decided by the rules that all record
-//! keeping engines share, inside one `BEGIN IMMEDIATE` transaction that is on the disk
+//! answer without blocking their runtime. Each step reads, is decided and is written inside
+//! one `BEGIN IMMEDIATE` transaction that is on the disk
 //! (`synchronous = FULL`) before its answer leaves.
 //!
 //! The store's time is the host's wall clock, read while the file's lock is held and made
@@ -29,16 +29,12 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use self::fault::Fault;
 use self::ledger::Ledger;
 use self::owner::{Kind, Owner, QUEUE_LIMIT, Request, Step};
-use super::limits::check_batch;
-use super::{
-    Answered, AttemptRecord, Caller, EVENT_CAPACITY, Observation, Registration, ReplicaInfo, Scope,
-    Snapshot, Store, StoreError, StoreEvent, batch,
-};
+use super::draft::{self, Draft};
+use super::engine::{Engine, Look, Survey, Terms};
+use super::{AttemptRecord, Caller, EVENT_CAPACITY, ReplicaInfo, Scope, StoreError, StoreEvent};
 use crate::clock::Clock;
 use crate::scheduler::job::JobName;
-use crate::scheduler::lease::{
-    Claim, ClaimAnswer, Outcome, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, RunId,
-};
+use crate::scheduler::lease::{Output, Replica, RunId};
 
 /// A store in a file that the replicas of one host share.
 pub struct SqliteStore {
@@ -94,7 +90,7 @@ impl SqliteStore {
 }
 
 #[async_trait]
-impl Store for SqliteStore {
+impl Engine for SqliteStore {
     fn place(&self) -> String {
         fault::place(&self.path)
     }
@@ -103,112 +99,48 @@ impl Store for SqliteStore {
         self.ask(Kind::Reads, |_| Ok(())).await
     }
 
-    async fn register(
-        &self,
-        caller: &Caller,
-        jobs: &[JobName],
-    ) -> Result<Answered<Vec<Registration>>, StoreError> {
-        check_batch(&self.place(), jobs.iter())?;
-        let (caller, jobs) = (caller.clone(), jobs.to_vec());
+    async fn transact<R, S>(&self, terms: Terms, mut step: S) -> Result<R, StoreError>
+    where
+        R: Send + 'static,
+        S: FnMut(&mut Draft<'_>) -> Result<R, draft::Fault> + Send + 'static,
+    {
         self.ask(Kind::Writes, move |ledger| {
-            ledger.enter(&caller)?;
-            batch::register(ledger, &caller, &jobs)
+            let reading = ledger.read(&terms.jobs)?;
+            let mut draft = Draft::of(&reading);
+            let answer = step(&mut draft)?;
+            ledger.write(draft.finish())?;
+            Ok(answer)
         })
         .await
     }
 
-    async fn claim(
-        &self,
-        caller: &Caller,
-        claims: &[Claim],
-    ) -> Result<Answered<Vec<ClaimAnswer>>, StoreError> {
-        check_batch(
-            &self.place(),
-            claims.iter().map(|claim| &claim.occurrence.job),
-        )?;
-        let (caller, claims) = (caller.clone(), claims.to_vec());
-        self.ask(Kind::Writes, move |ledger| {
-            ledger.enter(&caller)?;
-            batch::claim(ledger, &caller, &claims)
-        })
-        .await
-    }
-
-    async fn renew(
-        &self,
-        caller: &Caller,
-        renewals: &[Renewal],
-    ) -> Result<Answered<Vec<RenewalAnswer>>, StoreError> {
-        let jobs = renewals.iter().map(|renewal| &renewal.occurrence.job);
-        check_batch(&self.place(), jobs)?;
-        let (caller, renewals) = (caller.clone(), renewals.to_vec());
-        self.ask(Kind::Writes, move |ledger| {
-            ledger.enter(&caller)?;
-            batch::renew(ledger, &caller, &renewals)
-        })
-        .await
-    }
-
-    async fn release(
-        &self,
-        caller: &Caller,
-        releases: &[Release],
-    ) -> Result<Answered<Vec<ReleaseAnswer>>, StoreError> {
-        let jobs = releases.iter().map(|release| &release.occurrence.job);
-        check_batch(&self.place(), jobs)?;
-        let hands_over = |release: &Release| release.outcome == Outcome::HandedOver;
-        let kind = match releases.iter().any(hands_over) {
-            true => Kind::HandsOver,
-            false => Kind::Writes,
-        };
-        let (caller, releases) = (caller.clone(), releases.to_vec());
-        self.ask(kind, move |ledger| {
-            ledger.enter(&caller)?;
-            batch::release(ledger, &caller, &releases)
-        })
-        .await
-    }
-
-    async fn observe(
+    async fn look(
         &self,
         caller: &Caller,
         info: &ReplicaInfo,
         scope: Scope,
-    ) -> Result<Answered<Observation>, StoreError> {
+    ) -> Result<Look, StoreError> {
         let (caller, info) = (caller.clone(), info.clone());
         self.ask(Kind::Writes, move |ledger| {
-            ledger.enter(&caller)?;
-            let answered = batch::observe(ledger, &caller, scope)?;
-            ledger.note_replica(&caller, &info, answered.now)?;
-            Ok(answered)
+            ledger.look(&caller, &info, scope)
         })
         .await
     }
 
-    async fn depart(&self, caller: &Caller) -> Result<(), StoreError> {
-        let caller = caller.clone();
-        self.ask(Kind::Writes, move |ledger| {
-            ledger.enter(&caller)?;
-            ledger.forget_replica(&caller.replica)
-        })
-        .await
+    async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {
+        let replica = replica.clone();
+        self.ask(Kind::Writes, move |ledger| ledger.forget_replica(&replica))
+            .await
     }
 
-    async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError> {
+    async fn survey(&self) -> Result<Survey, StoreError> {
         self.ask(Kind::Reads, |ledger| {
-            let now = ledger.clock.wall();
-            let records = ledger.records()?;
-            let answer = Snapshot {
-                grace: batch::Records::group(ledger)?
-                    .grace_until
-                    .saturating_since(now),
-                jobs: records
-                    .iter()
-                    .map(|(job, record)| record.to_state(job))
-                    .collect(),
+            Ok(Survey {
+                now: ledger.clock.wall(),
+                grace_until: ledger.group()?.grace_until,
+                records: ledger.records()?,
                 replicas: ledger.replicas()?,
-            };
-            Ok(Answered { now, answer })
+            })
         })
         .await
     }

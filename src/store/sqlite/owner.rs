@@ -36,8 +36,14 @@ const BUSY_ATTEMPTS: u32 = 3;
 pub(super) enum Kind {
     Reads,
     Writes,
-    /// Writes something that other replicas want to hear of at once.
-    HandsOver,
+}
+
+/// Who hears of what was done, but for those who asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Nobody,
+    /// Every process: there is something to look at.
+    All,
 }
 
 /// A request on its way through the owner.
@@ -98,7 +104,7 @@ pub(super) struct Owner {
     events: broadcast::Sender<StoreEvent>,
     open: Option<(Connection, Identity)>,
     watch: Option<news::Watch>,
-    /// The file was replaced under this process; holds until a caller wrote to the new one.
+    /// The file was replaced under this process; holds until a grace window is in the new one.
     after_loss: bool,
 }
 
@@ -147,14 +153,10 @@ impl Owner {
             return;
         }
         match self.transact(&mut steps) {
-            Ok(()) => {
-                let hands_over = steps.iter().any(|step| step.kind() == Kind::HandsOver);
-                for step in steps {
-                    step.finish(Ok(()));
-                }
-                if hands_over {
-                    self.tell();
-                }
+            Ok(Told::Nobody) => steps.into_iter().for_each(|step| step.finish(Ok(()))),
+            Ok(Told::All) => {
+                steps.into_iter().for_each(|step| step.finish(Ok(())));
+                self.tell();
             }
             Err(fault) if fault.is_of_one_step() && steps.len() > 1 => {
                 for step in steps {
@@ -170,7 +172,7 @@ impl Owner {
         }
     }
 
-    fn transact(&mut self, steps: &mut Steps) -> Result<(), Fault> {
+    fn transact(&mut self, steps: &mut Steps) -> Result<Told, Fault> {
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -183,17 +185,17 @@ impl Owner {
                     }
                     return Err(fault);
                 }
-                Ok(()) => return Ok(()),
+                Ok(told) => return Ok(told),
             }
         }
     }
 
-    fn attempt(&mut self, steps: &mut Steps) -> Result<(), Fault> {
+    fn attempt(&mut self, steps: &mut Steps) -> Result<Told, Fault> {
         self.connect()?;
         let Some((connection, _)) = &mut self.open else {
             unreachable!("connect() leaves a connection or an error");
         };
-        let writes = steps.iter().any(|step| step.kind() != Kind::Reads);
+        let writes = steps.iter().any(|step| step.kind() == Kind::Writes);
         let behavior = match writes {
             true => TransactionBehavior::Immediate,
             false => TransactionBehavior::Deferred,
@@ -204,13 +206,16 @@ impl Owner {
             namespace: &self.namespace,
             clock: &*self.clock,
             after_loss: self.after_loss,
+            entered: false,
+            told: Told::Nobody,
         };
         for step in steps.iter_mut() {
             step.run(&mut ledger)?;
         }
+        let (entered, told) = (ledger.entered, ledger.told);
         transaction.commit()?;
-        self.after_loss &= !writes;
-        Ok(())
+        self.after_loss &= !entered;
+        Ok(told)
     }
 
     /// Leaves a connection to the file that the path leads to now. One that was opened before

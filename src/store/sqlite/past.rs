@@ -10,34 +10,20 @@ use super::ledger::{
     Ledger, read, read_job, read_outcome, read_run_id, read_time, read_token, token_number,
 };
 use crate::scheduler::job::JobName;
-use crate::scheduler::lease::{Output, Retention, RunId};
+use crate::scheduler::lease::{Output, RunId};
+use crate::store::draft::Line;
 use crate::store::history::{decode_output, encode_output};
 use crate::store::rules::Entry;
 use crate::store::{AttemptRecord, OUTPUTS_KEPT};
 
 impl Ledger<'_> {
     /// Writes a line, and drops what the job's retention keeps no longer.
-    pub(super) fn append_line(
-        &mut self,
-        job: &JobName,
-        entry: &Entry,
-        output: Option<&Output>,
-        retention: Retention,
-    ) -> Result<(), Fault> {
+    pub(super) fn append_line(&self, line: &Line) -> Result<(), Fault> {
+        let (job, retention) = (&line.job, line.retention);
         let number = self.last_number(job)? + 1;
-        self.insert_line(job, number, entry)?;
-        if let Some(output) = output {
-            self.connection
-                .prepare_cached(
-                    "INSERT INTO output (namespace, job, number, bytes) VALUES (?1, ?2, ?3, ?4)",
-                )?
-                .execute(params![
-                    self.namespace,
-                    job.as_str(),
-                    number,
-                    encode_output(output)
-                ])?;
-            self.prune_outputs(job)?;
+        self.insert_line(job, number, &line.entry)?;
+        if let Some(output) = &line.output {
+            self.insert_output(job, number, output)?;
         }
         let kept_from = number - i64::from(retention.limit);
         self.connection
@@ -45,13 +31,23 @@ impl Ledger<'_> {
                 "DELETE FROM attempt WHERE namespace = ?1 AND job = ?2 AND number <= ?3",
             )?
             .execute(params![self.namespace, job.as_str(), kept_from])?;
-        let oldest = entry.ended_at - retention.age;
+        let oldest = line.entry.ended_at - retention.age;
         self.connection
             .prepare_cached(
                 "DELETE FROM attempt WHERE namespace = ?1 AND job = ?2 AND ended_at_ms < ?3",
             )?
             .execute(params![self.namespace, job.as_str(), oldest.as_millis()])?;
         Ok(())
+    }
+
+    fn insert_output(&self, job: &JobName, number: i64, output: &Output) -> Result<(), Fault> {
+        let bytes = encode_output(output);
+        self.connection
+            .prepare_cached(
+                "INSERT INTO output (namespace, job, number, bytes) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![self.namespace, job.as_str(), number, bytes])?;
+        self.prune_outputs(job)
     }
 
     fn last_number(&self, job: &JobName) -> Result<i64, Fault> {

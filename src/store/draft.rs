@@ -1,0 +1,288 @@
+//! One atomic step on paper: what was read, and what is to be written if nobody was faster.
+//!
+//! ```text
+//!  engine: read ─▶ Reading ─▶ step over a Draft ─▶ Changes ─▶ engine: write all, or nothing
+//!                     ▲                                          │ somebody changed
+//!                     └──────────────── read again ◀─────────────┘ what it hangs on
+//! ```
+//!
+//! A step may be taken several times before it counts, and so may touch nothing but its draft.
+//! What an item of a step writes hangs on all that this item has read: the engine writes only
+//! where those records are still what they were.
+//!
+//! Must never: know an engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::rules::{Entry, Group, Life, Record};
+use super::{StoreError, StoreEvent};
+use crate::scheduler::job::JobName;
+use crate::scheduler::lease::{FencingToken, Output, Retention};
+use crate::scheduler::time::Timestamp;
+
+/// What an engine found when a step began.
+#[derive(Clone, Debug)]
+pub(super) struct Reading {
+    /// The store's clock, in microseconds since the Unix epoch.
+    pub(super) clock_us: i64,
+    pub(super) life: Life,
+    pub(super) group: Group,
+    /// The texts of the records of all jobs that the step names; none where there is none.
+    pub(super) records: BTreeMap<JobName, Option<String>>,
+}
+
+/// A record as engines keep it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// Opaque to the engine.
+    pub(super) text: String,
+    /// When somebody should look at it.
+    pub(super) agenda: Option<Timestamp>,
+}
+
+/// A line for the ledger.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) job: JobName,
+    pub(super) entry: Entry,
+    pub(super) output: Option<Output>,
+    pub(super) retention: Retention,
+}
+
+/// What a step wants written.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// The group as it becomes; none where it stays.
+    pub(super) group: Option<Group>,
+    /// The jobs whose records must still be what was read.
+    pub(super) compared: BTreeSet<JobName>,
+    pub(super) records: BTreeMap<JobName, Kept>,
+    pub(super) lines: Vec<Line>,
+    /// To be told once all is written.
+    pub(super) news: BTreeSet<StoreEvent>,
+}
+
+impl Changes {
+    /// There is nothing to write.
+    pub(super) fn is_empty(&self) -> bool {
+        self.group.is_none() && self.records.is_empty() && self.lines.is_empty()
+    }
+}
+
+/// Why a step can't be taken. Nothing of it is written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("the record of {0} has another form")]
+    Unreadable(JobName),
+    #[error("the store's clock is past the year 2255")]
+    TokensUsedUp,
+}
+
+impl Fault {
+    /// As the callers of the store are told.
+    pub(super) fn at(&self, place: &str) -> StoreError {
+        let (place, cause) = (place.to_owned(), self.to_string());
+        match self {
+            Fault::Unreadable(_) => StoreError::Unreadable { place, cause },
+            Fault::TokensUsedUp => StoreError::Refused {
+                place,
+                cause,
+                cure: "set that clock right".to_owned(),
+            },
+        }
+    }
+}
+
+/// A step that is being taken.
+#[derive(Debug)]
+pub(super) struct Draft<'r> {
+    reading: &'r Reading,
+    changes: Changes,
+    item: Item,
+}
+
+/// The item of a step that is at hand.
+#[derive(Debug, Default)]
+struct Item {
+    read: BTreeSet<JobName>,
+    wrote: bool,
+}
+
+impl<'r> Draft<'r> {
+    pub(super) fn of(reading: &'r Reading) -> Self {
+        Self {
+            reading,
+            changes: Changes::default(),
+            item: Item::default(),
+        }
+    }
+
+    pub(super) fn clock_us(&self) -> i64 {
+        self.reading.clock_us
+    }
+
+    pub(super) fn life(&self) -> &'r Life {
+        &self.reading.life
+    }
+
+    /// The group as it was read.
+    pub(super) fn group(&self) -> &'r Group {
+        &self.reading.group
+    }
+
+    /// What the group becomes.
+    pub(super) fn set_group(&mut self, group: Group) {
+        self.changes.group = (group != self.reading.group).then_some(group);
+    }
+
+    /// Begins an item: what it writes hangs on nothing that was read before.
+    pub(super) fn begin_item(&mut self) {
+        let item = std::mem::take(&mut self.item);
+        if item.wrote {
+            self.changes.compared.extend(item.read);
+        }
+    }
+
+    /// The record of a job that the step names, as the step has left it so far.
+    ///
+    /// # Panics
+    /// When the step doesn't name the job: nobody has read its record.
+    pub(super) fn record(&mut self, job: &JobName) -> Result<Option<Record>, Fault> {
+        let read = self.reading.records.get(job);
+        let read = read.expect("a step names the jobs that it touches");
+        self.item.read.insert(job.clone());
+        let written = self.changes.records.get(job).map(|kept| &kept.text);
+        let Some(text) = written.or(read.as_ref()) else {
+            return Ok(None);
+        };
+        let record = Record::from_text(text);
+        record
+            .map(Some)
+            .ok_or_else(|| Fault::Unreadable(job.clone()))
+    }
+
+    /// What the record of a job becomes. It hangs on what it was, too.
+    pub(super) fn set_record(&mut self, job: &JobName, record: &Record) -> Result<(), Fault> {
+        if record.token > FencingToken::MAX {
+            return Err(Fault::TokensUsedUp);
+        }
+        let text = record.to_text();
+        let text = text.map_err(|_| Fault::Unreadable(job.clone()))?;
+        let agenda = record.agenda();
+        self.item.read.insert(job.clone());
+        self.item.wrote = true;
+        let kept = Kept { text, agenda };
+        self.changes.records.insert(job.clone(), kept);
+        Ok(())
+    }
+
+    /// Adds a line to the ledger.
+    pub(super) fn append(&mut self, line: Line) {
+        self.item.wrote = true;
+        self.changes.lines.push(line);
+    }
+
+    /// Tells all replicas, once the step is written.
+    pub(super) fn announce(&mut self, event: StoreEvent) {
+        self.changes.news.insert(event);
+    }
+
+    /// What there is to write.
+    pub(super) fn finish(mut self) -> Changes {
+        self.begin_item();
+        self.changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::scheduler::job::OnCrash;
+    use crate::scheduler::lease::{Replica, RunId};
+    use crate::store::rules::State;
+
+    fn job(name: &str) -> JobName {
+        JobName::new(name).unwrap()
+    }
+
+    fn record(token: FencingToken) -> Record {
+        Record {
+            scheduled_at: Timestamp::default(),
+            state: State::Running,
+            holder: Replica {
+                id: uuid::Uuid::nil(),
+                name: "r".to_owned(),
+            },
+            run_id: RunId::new(uuid::Uuid::nil()),
+            token,
+            deadline: Timestamp::from_millis(5),
+            attempt: 1,
+            ttl: Duration::ZERO,
+            settled_until: Timestamp::default(),
+            on_crash: OnCrash::Rerun,
+            since: Timestamp::default(),
+        }
+    }
+
+    fn reading(jobs: &[&str]) -> Reading {
+        let text = record(FencingToken::new(1)).to_text().unwrap();
+        Reading {
+            clock_us: 0,
+            life: Life::Steady,
+            group: Group::default(),
+            records: jobs
+                .iter()
+                .map(|name| (job(name), Some(text.clone())))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn what_an_item_writes_hangs_on_all_that_it_read_and_on_nothing_else() {
+        let reading = reading(&["a", "b", "c", "d"]);
+        let mut draft = Draft::of(&reading);
+        draft.record(&job("a")).unwrap();
+        draft.begin_item();
+        draft.record(&job("b")).unwrap();
+        draft
+            .set_record(&job("c"), &record(FencingToken::new(2)))
+            .unwrap();
+        draft.begin_item();
+        draft.record(&job("d")).unwrap();
+        let changes = draft.finish();
+        assert_eq!(changes.compared, BTreeSet::from([job("b"), job("c")]));
+        assert_eq!(
+            changes.records[&job("c")].agenda,
+            Some(Timestamp::from_millis(5))
+        );
+    }
+
+    #[test]
+    fn a_step_reads_what_it_has_written() {
+        let reading = reading(&["a"]);
+        let mut draft = Draft::of(&reading);
+        let token = FencingToken::new(9);
+        draft.set_record(&job("a"), &record(token)).unwrap();
+        assert_eq!(draft.record(&job("a")).unwrap().unwrap().token, token);
+    }
+
+    #[test]
+    fn a_step_that_only_reads_has_nothing_to_write() {
+        let reading = reading(&["a"]);
+        let mut draft = Draft::of(&reading);
+        draft.record(&job("a")).unwrap();
+        draft.set_group(draft.group().clone());
+        assert!(draft.finish().is_empty());
+    }
+
+    #[test]
+    fn a_token_that_json_would_round_is_not_written() {
+        let reading = reading(&["a"]);
+        let mut draft = Draft::of(&reading);
+        let token = FencingToken::new(FencingToken::MAX.get() + 1);
+        let set = draft.set_record(&job("a"), &record(token));
+        assert_eq!(set, Err(Fault::TokensUsedUp));
+    }
+}

@@ -1,0 +1,312 @@
+//! What an engine has to bring, and the one [`Store`] that is made of any of them.
+//!
+//! An engine keeps records as opaque texts beside an index of when somebody should look at
+//! them (the *agenda*), appends lines, and carries out steps: each reads some records, and what
+//! it decides is written all or nothing. What is decided stands in [`super::rules`], once for
+//! all engines; [`batch`] is the way there.
+//!
+//! Must never: decide, or let an engine do so.
+
+use async_trait::async_trait;
+use tokio::sync::broadcast;
+
+use super::draft::{Draft, Fault};
+use super::limits::check_batch;
+use super::rules::{Call, Group, Life, Record, State};
+use super::{
+    ABANDONED_AFTER, Answered, AttemptRecord, Caller, JobState, LastAttempt, OVERDUE_LIMIT,
+    Observation, Registration, ReplicaInfo, ReplicaState, SCOPE_ALL_LIMIT, Scope, Snapshot,
+    Standing, Store, StoreError, StoreEvent, batch,
+};
+use crate::scheduler::job::JobName;
+use crate::scheduler::lease::{
+    Claim, ClaimAnswer, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, Replica, RunId,
+};
+use crate::scheduler::time::Timestamp;
+
+/// The conditions of a step.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// The jobs whose records it touches.
+    pub(super) jobs: Vec<JobName>,
+    /// By the store's clock: decided before this, it is not written after it, but decided anew.
+    pub(super) send_by: Option<Timestamp>,
+    pub(super) room: Room,
+}
+
+/// What a step is to a store that has no room left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// It is refused as a whole before anything is written.
+    Takes,
+    /// It goes through: it writes over what is there, or frees more than it takes.
+    Frees,
+}
+
+/// What an observer sees, at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    /// The store's clock, in microseconds since the Unix epoch.
+    pub(super) clock_us: i64,
+    pub(super) life: Life,
+    pub(super) group: Group,
+    /// Records in the order of their agenda.
+    pub(super) records: Vec<(JobName, Record)>,
+    /// The next instant on the agenda that is to come.
+    pub(super) next: Option<Timestamp>,
+    /// All that were heard of in the last day, the caller among them.
+    #[expect(
+        dead_code,
+        reason = "who lives is to decide where work goes; no policy asks yet"
+    )]
+    pub(super) replicas: Vec<ReplicaState>,
+}
+
+/// Everything, for people.
+#[derive(Clone, Debug)]
+pub(super) struct Survey {
+    pub(super) now: Timestamp,
+    pub(super) grace_until: Timestamp,
+    pub(super) records: Vec<(JobName, Record)>,
+    pub(super) replicas: Vec<ReplicaState>,
+}
+
+/// The part of the agenda that an observation shows: (`after`, `until`], at most `limit`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) after: Timestamp,
+    pub(super) until: Timestamp,
+    pub(super) limit: usize,
+}
+
+/// Later than anything.
+pub(super) const FOR_EVER: Timestamp = Timestamp::from_millis(i64::MAX);
+
+impl Window {
+    pub(super) fn of(scope: Scope, now: Timestamp) -> Self {
+        let (until, limit) = match scope {
+            Scope::Overdue => (now, OVERDUE_LIMIT),
+            Scope::All => (FOR_EVER, SCOPE_ALL_LIMIT),
+        };
+        let after = now - ABANDONED_AFTER;
+        Self {
+            after,
+            until,
+            limit,
+        }
+    }
+
+    /// What is to come next.
+    pub(super) fn next(now: Timestamp) -> Self {
+        Self {
+            after: now,
+            until: FOR_EVER,
+            limit: 1,
+        }
+    }
+}
+
+/// What keeps records. See the module; the methods without a word are [`Store`]'s.
+#[async_trait]
+pub(super) trait Engine: Send + Sync + 'static {
+    fn place(&self) -> String;
+
+    async fn ready(&self) -> Result<(), StoreError>;
+
+    /// Takes a step atomically. `step` may be called several times; the last answer counts.
+    async fn transact<R, S>(&self, terms: Terms, step: S) -> Result<R, StoreError>
+    where
+        R: Send + 'static,
+        S: FnMut(&mut Draft<'_>) -> Result<R, Fault> + Send + 'static;
+
+    /// Lists the caller as living, forgets replicas that were not heard of for long, and shows
+    /// the agenda.
+    async fn look(
+        &self,
+        caller: &Caller,
+        info: &ReplicaInfo,
+        scope: Scope,
+    ) -> Result<Look, StoreError>;
+
+    /// Takes a replica off the list.
+    async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError>;
+
+    async fn survey(&self) -> Result<Survey, StoreError>;
+
+    async fn history(
+        &self,
+        job: Option<&JobName>,
+        limit: usize,
+    ) -> Result<Vec<AttemptRecord>, StoreError>;
+
+    async fn output(&self, job: &JobName, run_id: RunId) -> Result<Option<Output>, StoreError>;
+
+    fn events(&self) -> broadcast::Receiver<StoreEvent>;
+}
+
+/// The conditions of a batch of requests, which every engine holds it to before any of it.
+fn terms<'a>(
+    engine: &impl Engine,
+    jobs: impl Iterator<Item = &'a JobName> + Clone,
+    room: Room,
+) -> Result<Terms, StoreError> {
+    check_batch(&Engine::place(engine), jobs.clone())?;
+    Ok(Terms {
+        jobs: jobs.cloned().collect(),
+        send_by: None,
+        room,
+    })
+}
+
+#[async_trait]
+impl<E: Engine> Store for E {
+    fn place(&self) -> String {
+        Engine::place(self)
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        Engine::ready(self).await
+    }
+
+    async fn register(
+        &self,
+        caller: &Caller,
+        jobs: &[JobName],
+    ) -> Result<Answered<Vec<Registration>>, StoreError> {
+        let terms = terms(self, jobs.iter(), Room::Takes)?;
+        let (caller, jobs) = (caller.clone(), jobs.to_vec());
+        self.transact(terms, move |draft| batch::register(draft, &caller, &jobs))
+            .await
+    }
+
+    async fn claim(
+        &self,
+        caller: &Caller,
+        claims: &[Claim],
+    ) -> Result<Answered<Vec<ClaimAnswer>>, StoreError> {
+        let jobs = claims.iter().map(|claim| &claim.occurrence.job);
+        let terms = Terms {
+            send_by: caller.send_by,
+            ..terms(self, jobs, Room::Takes)?
+        };
+        let (caller, claims) = (caller.clone(), claims.to_vec());
+        self.transact(terms, move |draft| batch::claim(draft, &caller, &claims))
+            .await
+    }
+
+    async fn renew(
+        &self,
+        caller: &Caller,
+        renewals: &[Renewal],
+    ) -> Result<Answered<Vec<RenewalAnswer>>, StoreError> {
+        let jobs = renewals.iter().map(|renewal| &renewal.occurrence.job);
+        let terms = terms(self, jobs, Room::Frees)?;
+        let (caller, renewals) = (caller.clone(), renewals.to_vec());
+        self.transact(terms, move |draft| batch::renew(draft, &caller, &renewals))
+            .await
+    }
+
+    async fn release(
+        &self,
+        caller: &Caller,
+        releases: &[Release],
+    ) -> Result<Answered<Vec<ReleaseAnswer>>, StoreError> {
+        let jobs = releases.iter().map(|release| &release.occurrence.job);
+        let terms = terms(self, jobs, Room::Frees)?;
+        let (caller, releases) = (caller.clone(), releases.to_vec());
+        self.transact(terms, move |draft| {
+            batch::release(draft, &caller, &releases)
+        })
+        .await
+    }
+
+    async fn observe(
+        &self,
+        caller: &Caller,
+        info: &ReplicaInfo,
+        scope: Scope,
+    ) -> Result<Answered<Observation>, StoreError> {
+        let look = self.look(caller, info, scope).await?;
+        let mut group = look.group.clone();
+        let call = Call::begin(&mut group, caller, look.clock_us, &look.life);
+        let (now, mut grace) = (call.now(), call.grace());
+        // A grace window begins with whoever notices its cause; one that only observes would
+        // otherwise see it begin anew each time.
+        if group != look.group {
+            let terms = terms(self, std::iter::empty(), Room::Frees)?;
+            let caller = caller.clone();
+            let entered = self.transact(terms, move |draft| Ok(batch::enter(draft, &caller)));
+            grace = entered.await?;
+        }
+        let leases = look.records.into_iter().filter_map(batch::observed);
+        let answer = Observation {
+            leases: leases.collect(),
+            next_deadline: look.next,
+            grace,
+        };
+        Ok(Answered { now, answer })
+    }
+
+    async fn depart(&self, caller: &Caller) -> Result<(), StoreError> {
+        self.strike_off(&caller.replica).await
+    }
+
+    async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError> {
+        let mut survey = self.survey().await?;
+        survey.records.sort_by(|a, b| a.0.cmp(&b.0));
+        survey
+            .replicas
+            .sort_by(|a, b| (&a.replica.name, a.replica.id).cmp(&(&b.replica.name, b.replica.id)));
+        let jobs = survey.records.iter();
+        let answer = Snapshot {
+            grace: survey.grace_until.saturating_since(survey.now),
+            jobs: jobs.map(|(job, record)| record.to_state(job)).collect(),
+            replicas: survey.replicas,
+        };
+        let now = survey.now;
+        Ok(Answered { now, answer })
+    }
+
+    async fn history(
+        &self,
+        job: Option<&JobName>,
+        limit: usize,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        Engine::history(self, job, limit).await
+    }
+
+    async fn output(&self, job: &JobName, run_id: RunId) -> Result<Option<Output>, StoreError> {
+        Engine::output(self, job, run_id).await
+    }
+
+    fn events(&self) -> broadcast::Receiver<StoreEvent> {
+        Engine::events(self)
+    }
+}
+
+impl Record {
+    /// The record as `status` shows it.
+    fn to_state(&self, job: &JobName) -> JobState {
+        let standing = match self.state {
+            State::New => None,
+            State::Running => Some(Standing::Running {
+                deadline: self.deadline,
+            }),
+            State::Ended(outcome) => Some(Standing::Ended(outcome)),
+        };
+        let last = standing.map(|standing| LastAttempt {
+            scheduled_at: self.scheduled_at,
+            attempt: self.attempt,
+            run_id: self.run_id,
+            token: self.token,
+            replica: self.holder.name.clone(),
+            since: self.since,
+            standing,
+        });
+        JobState {
+            job: job.clone(),
+            settled_until: self.settled_until,
+            last,
+        }
+    }
+}

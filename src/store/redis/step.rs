@@ -1,0 +1,80 @@
+//! One atomic step as a conversation: read, decide, write; and again where somebody was faster.
+//!
+//! ```text
+//!  read ─▶ decide ─┬─▶ nothing to write: over
+//!            ▲     └─▶ write ─┬─▶ written: over
+//!            └──── changed ◀──┘
+//! ```
+//!
+//! Must never: answer what was not written, or go on for ever.
+
+use redis::RedisError;
+
+use super::fault::Fault;
+use super::keys::Keys;
+use super::link::Talk;
+use super::reply::{self, Misread, Written};
+use super::request;
+use crate::store::StoreError;
+use crate::store::draft::{self, Draft};
+use crate::store::engine::Terms;
+
+/// How often a step is decided. Of those that meet over one record, one is written each time.
+const DECISIONS: u32 = 32;
+
+/// What a step takes beside itself.
+pub(super) struct Plan {
+    pub(super) place: String,
+    pub(super) keys: Keys,
+    pub(super) terms: Terms,
+}
+
+/// Takes a step. The outer error is of the connection.
+pub(super) async fn take<R, S>(
+    mut talk: Talk,
+    plan: Plan,
+    mut step: S,
+) -> Result<Result<R, StoreError>, RedisError>
+where
+    R: Send,
+    S: FnMut(&mut Draft<'_>) -> Result<R, draft::Fault> + Send,
+{
+    let Plan { place, keys, terms } = plan;
+    let misread = |misread: Misread| Fault::misread(&place, &misread).error;
+    let reply = talk.run(&request::read(&keys, &terms.jobs)).await?;
+    let mut shown = match reply::shown(&reply, &terms.jobs) {
+        Ok(shown) => shown,
+        Err(found) => return Ok(Err(misread(found))),
+    };
+    for _ in 0..DECISIONS {
+        let mut draft = Draft::of(&shown.reading);
+        let answer = match step(&mut draft) {
+            Ok(answer) => answer,
+            Err(fault) => return Ok(Err(fault.at(&place))),
+        };
+        let changes = draft.finish();
+        if changes.is_empty() {
+            return Ok(Ok(answer));
+        }
+        let request = request::write(&keys, &terms, &shown, &changes);
+        let reply = talk.run(&request).await?;
+        match reply::written(&reply, &terms.jobs) {
+            Ok(Written::Done { fault }) => {
+                warn(&place, &fault);
+                return Ok(Ok(answer));
+            }
+            Ok(Written::Changed(now)) => shown = *now,
+            Err(found) => return Ok(Err(misread(found))),
+        }
+    }
+    let cause = format!("others kept changing what it was to change, {DECISIONS} times");
+    let mut fault = Fault::unreachable(&place, cause);
+    fault.disconnect = false;
+    Ok(Err(fault.error))
+}
+
+fn warn(place: &str, fault: &str) {
+    if !fault.is_empty() {
+        tracing::warn!(store = %place, error = fault, "failed to write history");
+    }
+}
