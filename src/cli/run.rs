@@ -19,6 +19,7 @@ use crate::clock::SystemClock;
 use crate::config::{Config, SchedulerConfig, Strictness};
 use crate::driver::{Driver, Finished, Request};
 use crate::scheduler::lease::Replica;
+use crate::scheduler::policy::Tags;
 use crate::scheduler::{self, Entropy, Purpose, draw_replica_id};
 use crate::store::{Store, StoreError};
 
@@ -80,6 +81,8 @@ async fn daemon(config: Config, args: &RunArgs) -> Result<Exit, Exit> {
         replica,
         shutdown_grace: config.scheduler.shutdown_grace,
         purpose: Purpose::Table,
+        tags: Tags::new(),
+        max_running: None,
     };
     let driver = Driver::new(
         settings,

@@ -11,6 +11,7 @@ use crate::config::{Config, Strictness};
 use crate::driver::{Driver, Listener};
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{AttemptDetail, Outcome};
+use crate::scheduler::policy::Tags;
 use crate::scheduler::{self, Notice, Purpose};
 
 /// What a shell adds to the number of the signal that ended a command.
@@ -66,6 +67,8 @@ async fn once(config: Config, job: JobName, replica: Option<&str>) -> Result<Exi
         // Ctrl-C on the terminal means now.
         shutdown_grace: Duration::ZERO,
         purpose: Purpose::Once(job),
+        tags: Tags::new(),
+        max_running: None,
     };
     let fate = FateCell::default();
     let driver = Driver::new(
@@ -99,6 +102,9 @@ fn listener(fate: FateCell) -> Listener {
                 "it is busy: the occurrence of {} is unfinished (`soloist status` says who has it)",
                 unfinished.scheduled_at
             )),
+            Notice::NotStarted { cause, .. } => {
+                Fate::Refused(format!("skipped ({})", cause.as_str()))
+            }
             Notice::Missed { .. } => Fate::Refused("the store was not there in time".to_owned()),
             _ => return,
         };

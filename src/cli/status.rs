@@ -128,7 +128,7 @@ impl JobStatus {
         now: Timestamp,
         table_known: bool,
     ) -> Self {
-        let last = state.and_then(|state| state.last.as_ref());
+        let last = state.and_then(JobState::last);
         let deadline = match last.map(|last| last.standing) {
             Some(Standing::Running { deadline }) => Some(deadline),
             _ => None,
@@ -162,6 +162,8 @@ fn state_of(last: Option<&LastAttempt>, now: Timestamp) -> String {
         None => "never_ran".to_owned(),
         Some(Standing::Running { deadline }) if deadline < now => "abandoned".to_owned(),
         Some(Standing::Running { .. }) => "running".to_owned(),
+        Some(Standing::Again { .. }) => "waiting_to_retry".to_owned(),
+        Some(Standing::Idle) => "waiting".to_owned(),
         Some(Standing::Ended(outcome)) => outcome.to_string(),
     }
 }

@@ -13,6 +13,7 @@ use tokio::sync::{broadcast, mpsc};
 use crate::clock::Clock;
 use crate::scheduler::lease::{Answered, Caller};
 use crate::scheduler::margins::Margins;
+use crate::scheduler::time::millis;
 use crate::scheduler::{CallResult, Effect, Event, Scheduler};
 use crate::store::{ReplicaInfo, Store, StoreError, StoreEvent};
 
@@ -134,6 +135,10 @@ impl Calls {
             running: u32::try_from(scheduler.running()).unwrap_or(u32::MAX),
             jobs: u32::try_from(scheduler.jobs()).unwrap_or(u32::MAX),
             draining: scheduler.is_draining(),
+            tags: scheduler.tags().clone(),
+            max_running: scheduler.max_running(),
+            digest: String::new(),
+            alive_ms: millis(scheduler.alive_for()).unsigned_abs(),
         }
     }
 }

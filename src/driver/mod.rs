@@ -162,7 +162,8 @@ impl Driver {
 
     fn heard(&mut self, news: Result<StoreEvent, broadcast::error::RecvError>) {
         match news {
-            Ok(StoreEvent::HandedOver) => self.tell(Event::HandedOver),
+            Ok(StoreEvent::Opening) => self.tell(Event::Opening),
+            Ok(StoreEvent::StopAsked) => self.tell(Event::StopAsked),
             // What was not heard may be anything.
             Ok(StoreEvent::Reconnected) | Err(broadcast::error::RecvError::Lagged(_)) => {
                 self.tell(Event::Disturbed);

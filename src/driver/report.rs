@@ -17,6 +17,9 @@ pub(super) fn tell(notice: &Notice, replica: &str) {
         Notice::Skipped { .. }
         | Notice::Missed { .. }
         | Notice::Closed { .. }
+        | Notice::NotStarted { .. }
+        | Notice::Waiting { .. }
+        | Notice::ScheduleChanged { .. }
         | Notice::FellBehind { .. }
         | Notice::SettledAhead { .. }
         | Notice::NewJob { .. } => tell_of_job(notice, replica),
@@ -108,6 +111,7 @@ fn tell_of_end(notice: &Notice, replica: &str) {
         attempt,
         token,
         outcome,
+        retry_after,
         detail,
     } = notice
     else {
@@ -127,6 +131,7 @@ fn tell_of_end(notice: &Notice, replica: &str) {
                 reason = detail.reason.as_deref(),
                 cpu_seconds = usage.cpu.map(|time| time.as_secs_f64()),
                 peak_memory_bytes = usage.peak_memory.map(|peak| peak.bytes),
+                retry_after_seconds = retry_after.map(|wait| wait.as_secs_f64()),
                 "attempt {}",
                 in_words(*outcome)
             )
@@ -134,6 +139,7 @@ fn tell_of_end(notice: &Notice, replica: &str) {
     }
     match outcome {
         Outcome::Succeeded => ended!(info),
+        _ if retry_after.is_some() => ended!(warn),
         Outcome::Failed | Outcome::TimedOut | Outcome::Lost => ended!(error),
         _ => ended!(warn),
     }
@@ -160,6 +166,23 @@ fn tell_of_job(notice: &Notice, replica: &str) {
                 replica,
                 "missed: it could not be claimed in time"
             );
+        }
+        Notice::NotStarted { occurrence, cause } => {
+            line!(
+                warn,
+                occurrence,
+                replica,
+                cause = cause.as_str(),
+                "skipped: {}",
+                cause.as_str()
+            );
+        }
+        Notice::Waiting { occurrence } => {
+            line!(info, occurrence, replica, "waits for its turn");
+        }
+        Notice::ScheduleChanged { job, from, to } => {
+            warn!(job = %job, replica, from, to, "the ledger had another schedule: what fell due \
+                by both since then is caught up with");
         }
         Notice::Closed { occurrence } => {
             line!(
@@ -280,6 +303,7 @@ mod tests {
             attempt: 1,
             token: FencingToken::new(7),
             outcome: Outcome::Succeeded,
+            retry_after: None,
             detail: AttemptDetail {
                 usage,
                 ..AttemptDetail::default()

@@ -51,7 +51,7 @@ fn judge_exit(exit: &Exit, cut_short: Option<CutShort>, success_codes: &[i32]) -
                 _ => None,
             },
             reason: reason(exit, cut_short),
-            usage: None,
+            ..AttemptDetail::default()
         },
         output: Output::default(),
     }

@@ -55,6 +55,8 @@ mod tests {
         Attempt {
             job: Arc::new(job),
             scheduled_at: Timestamp::from_second(1_795_212_000),
+            shard: 0,
+            shards: 1,
             run_id: RunId::new(Uuid::from_u128(7)),
             number: 3,
             token: FencingToken::new(1_795_212_000_000_001),

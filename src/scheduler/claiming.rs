@@ -11,11 +11,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::job::{Job, JobName, OnCrash};
 use super::lease::{
-    Answered, BATCH_LIMIT, Claim, ClaimAnswer, FencingToken, Grant, Observation, Occurrence,
-    Origin, Registration, RunId, Scope, Sighting,
+    Answered, BATCH_LIMIT, Claim, ClaimAnswer, Enrolment, FencingToken, Grant, Observation,
+    Occurrence, Opening, Origin, Registration, RunId, ScheduleChange, Scope,
 };
+use super::schedule::Schedule;
 use super::table::Due;
 use super::time::{BootTime, Timestamp};
 use super::watch::Takeover;
@@ -23,6 +26,9 @@ use super::{Attempt, CallResult, Effect, Notice, Purpose, Scheduler};
 
 /// How long a failed registration waits before it is sent again.
 const REGISTER_RETRY: Duration = Duration::from_secs(1);
+
+/// How far two schedules are compared: as many occurrences as can be caught up with.
+const AGREEMENT_STEPS: usize = 1000;
 
 /// The ledger may have occurrences settled this far ahead of now before people are told.
 const SETTLED_AHEAD_TOLERATED: Duration = Duration::from_secs(60);
@@ -41,31 +47,62 @@ impl Scheduler {
 
     pub(super) fn registered(
         &mut self,
-        jobs: &[JobName],
+        jobs: Vec<Enrolment>,
         sent: BootTime,
         result: CallResult<Vec<Registration>>,
         now: BootTime,
     ) {
         self.registration.in_flight -= 1;
         let Some(answered) = self.heard(sent, now, result) else {
-            self.registration.waiting.extend_from_slice(jobs);
+            self.registration.waiting.extend(jobs);
             self.registration.retry_at = now + REGISTER_RETRY;
             return;
         };
-        if let Purpose::Once(job) = self.settings.purpose.clone() {
-            return self.claim_once(&job, answered.now, now);
+        for (enrolment, known) in jobs.into_iter().zip(answered.answer) {
+            if let Some(from) = known.former_schedule.clone() {
+                self.change_schedule(enrolment, from, known.settled_until, answered.now);
+            } else if let Purpose::Once(job) = self.settings.purpose.clone() {
+                self.claim_once(&job, answered.now, now);
+            } else {
+                self.arm(&enrolment.job, known, answered.now, now);
+            }
         }
-        for (name, registration) in jobs.iter().zip(&answered.answer) {
-            self.arm(name, *registration, answered.now, now);
-        }
-        if self.registration.in_flight == 0 && self.registration.waiting.is_empty() {
+        let all = self.registration.in_flight == 0 && self.registration.waiting.is_empty();
+        if all && self.settings.purpose == Purpose::Table {
             let (jobs, next) = (self.table.len(), self.table.next_due());
             self.report(Notice::Ready { jobs, next });
         }
     }
 
-    /// Puts a job into the queue. Of what fell due since the ledger last settled anything of
-    /// it, the newest is claimed; a job that is new to the ledger never runs its past.
+    /// The ledger has another schedule of a job. What fell due meanwhile by both still counts;
+    /// what fell due by the former alone is missed, and by the new one alone was never due.
+    fn change_schedule(
+        &mut self,
+        mut enrolment: Enrolment,
+        from: String,
+        settled_until: Timestamp,
+        store_now: Timestamp,
+    ) {
+        let Some(entry) = self.table.entry(&enrolment.job) else {
+            return;
+        };
+        let former = Schedule::from_identity(&from, enrolment.job.as_str());
+        let keep_from = former.and_then(|former| {
+            let schedule = &entry.job.schedule;
+            agreement(&former, schedule, settled_until, store_now)
+        });
+        let (job, to) = (enrolment.job.clone(), enrolment.schedule.clone());
+        self.report(Notice::ScheduleChanged {
+            job,
+            from: from.clone(),
+            to,
+        });
+        enrolment.change = Some(ScheduleChange { from, keep_from });
+        self.registration.waiting.push(enrolment);
+    }
+
+    /// Puts a job into the queue. What fell due since the ledger last settled anything of it is
+    /// caught up with; a job that is new to the ledger never runs its past.
     fn arm(&mut self, name: &JobName, known: Registration, store_now: Timestamp, now: BootTime) {
         if known.new {
             self.report(Notice::NewJob { job: name.clone() });
@@ -75,29 +112,29 @@ impl Scheduler {
             let (job, until) = (name.clone(), known.settled_until);
             self.report(Notice::SettledAhead { job, until });
         }
-        let Some(job) = self.table.get(name).cloned() else {
+        if self.table.get(name).is_none() {
             return;
-        };
-        let newest = job
-            .schedule
-            .last_before(store_now + Duration::from_millis(1));
-        let missed = newest.filter(|newest| !known.new && *newest > known.settled_until);
-        if let Some(scheduled_at) = missed
-            && !self.draining
-        {
-            let claim = self.draw_claim(&job, scheduled_at, None);
-            self.claims.add(claim, now);
         }
-        self.table.arm(name, store_now.max(known.settled_until));
+        self.table.arm(name, known.settled_until);
+        self.unsure.insert(name.clone());
+        for opening in known.openings {
+            self.take_opening(opening, now);
+        }
     }
 
     /// Claims an occurrence of a person's asking. It is nobody's to run again if this replica
     /// vanishes: the person sees that it did.
     fn claim_once(&mut self, name: &JobName, store_now: Timestamp, now: BootTime) {
-        if let Some(job) = self.table.get(name).cloned() {
-            let mut claim = self.draw_claim(&job, store_now, None);
-            claim.origin = Origin::Manual;
-            claim.on_crash = OnCrash::Skip;
+        if let Some(entry) = self.table.entry(name).cloned() {
+            let run_id = self.draw_run_id(store_now);
+            let claim = Claim {
+                on_crash: OnCrash::Skip,
+                start_by: store_now + entry.job.starting_deadline,
+                claim_by: store_now + entry.job.starting_deadline,
+                shards: 1,
+                unplaced: false,
+                ..entry.claim(store_now, Origin::RunOnce, 0, run_id)
+            };
             self.claims.add(claim, now);
         }
     }
@@ -112,36 +149,99 @@ impl Scheduler {
         let Some(store_now) = self.clock.reached(now) else {
             return;
         };
-        for Due {
-            job,
-            scheduled_at,
-            passed_over,
-        } in self.table.take_due(store_now)
-        {
-            if let Some(first) = passed_over {
-                let (job, newest) = (job.name.clone(), scheduled_at);
-                self.report(Notice::FellBehind { job, first, newest });
-            }
-            let claim = self.draw_claim(&job, scheduled_at, None);
-            self.claims.add(claim, now);
+        for due in self.table.take_due(store_now) {
+            self.claim_one(due, store_now, now);
         }
     }
 
-    fn draw_claim(&mut self, job: &Job, due: Timestamp, watched: Option<Sighting>) -> Claim {
-        Claim {
-            occurrence: Occurrence {
-                job: job.name.clone(),
-                scheduled_at: due,
-            },
-            origin: Origin::Schedule,
-            run_id: self.draw_run_id(due),
-            on_crash: job.on_crash,
-            max_attempts: job.max_attempts,
-            start_by: due + job.starting_deadline,
-            ttl: job.lease_ttl,
-            watched,
-            retention: job.retention,
+    /// Claims an occurrence that has come due, in all its shards.
+    fn claim_one(&mut self, due: Due, store_now: Timestamp, now: BootTime) {
+        let Due {
+            entry,
+            scheduled_at,
+            passed_over,
+        } = due;
+        let name = entry.job.name.clone();
+        let first = self.unsure.remove(&name);
+        if let Some(oldest) = passed_over
+            && !first
+        {
+            let (job, newest) = (name.clone(), scheduled_at);
+            self.report(Notice::FellBehind {
+                job,
+                first: oldest,
+                newest,
+            });
         }
+        let deferred = self.deferred.len();
+        let overtaken = |claim: &Claim| claim.occurrence.job == name && claim.origin.is_schedule();
+        self.deferred.retain(|claim| !overtaken(claim));
+        let unsure = first
+            || passed_over.is_some()
+            || self.deferred.len() < deferred
+            || self.claims.has_pending(&name);
+        for shard in 0..entry.job.shards {
+            let run_id = self.draw_run_id(scheduled_at);
+            let mut claim = entry.claim(scheduled_at, Origin::Schedule, shard, run_id);
+            if unsure {
+                entry.catch_up(&mut claim, store_now);
+            }
+            let wait = self.wait_for(&entry.job, &claim.occurrence, shard, None);
+            self.take(claim, now + wait, now);
+            if !entry.runs_here {
+                // It only writes down that nobody ran it; once is enough.
+                return;
+            }
+        }
+    }
+
+    /// How long this replica lets others go first.
+    fn wait_for(
+        &self,
+        job: &Job,
+        occurrence: &Occurrence,
+        shard: u32,
+        failed_on: Option<Uuid>,
+    ) -> Duration {
+        self.placement.wait(job, occurrence, shard, failed_on)
+    }
+
+    /// For how many more attempts there is room.
+    pub(super) fn room(&self) -> usize {
+        let most = self
+            .settings
+            .max_running
+            .map_or(usize::MAX, |most| most as usize);
+        most.saturating_sub(self.held.running() + self.claims.len())
+    }
+
+    /// Sends a claim at `at`, or keeps it until there is room.
+    fn take(&mut self, claim: Claim, at: BootTime, now: BootTime) {
+        if claim.unplaced || self.room() > 0 {
+            return self.claims.add(claim, at.max(now));
+        }
+        self.deferred.push_back(claim);
+    }
+
+    /// Sends what waited for room: while there is some, or as it is too late. The store then
+    /// writes down that it was, unless another replica had room.
+    pub(super) fn claim_deferred(&mut self, now: BootTime) {
+        let Some(store_now) = self.clock.reached(now) else {
+            return;
+        };
+        while self.room() > 0
+            && let Some(claim) = self.deferred.pop_front()
+        {
+            self.claims.add(claim, now);
+        }
+        let late = |claim: &mut Claim| claim.claim_by < store_now;
+        let (late, rest): (Vec<_>, Vec<_>) = self
+            .deferred
+            .drain(..)
+            .partition(|claim| late(&mut claim.clone()));
+        self.deferred.extend(rest);
+        late.into_iter()
+            .for_each(|claim| self.claims.add(claim, now));
     }
 
     pub(super) fn claimed(
@@ -205,7 +305,7 @@ impl Scheduler {
             ClaimAnswer::Held(held) => {
                 self.claims.settle(id);
                 self.watch.see(&occurrence.job, &held, &self.clock, now);
-                if claim.origin == Origin::Manual {
+                if claim.origin == Origin::RunOnce {
                     self.report(Notice::Skipped {
                         occurrence,
                         unfinished: held,
@@ -220,7 +320,15 @@ impl Scheduler {
                     unfinished: held,
                 });
             }
-            ClaimAnswer::Finished => self.claims.settle(id),
+            ClaimAnswer::Finished | ClaimAnswer::Suspended => self.claims.settle(id),
+            ClaimAnswer::Waiting => {
+                self.claims.settle(id);
+                self.report(Notice::Waiting { occurrence });
+            }
+            ClaimAnswer::Skipped(cause) => {
+                self.claims.settle(id);
+                self.report(Notice::NotStarted { occurrence, cause });
+            }
             ClaimAnswer::TooLate => {
                 self.claims.settle(id);
                 self.report(Notice::Missed { occurrence });
@@ -243,10 +351,12 @@ impl Scheduler {
     fn granted(&mut self, claim: Claim, grant: Grant, sent: BootTime, now: BootTime) {
         self.token_floor = self.token_floor.max(grant.token);
         self.grace_told = false;
-        let Some(job) = self.table.get(&claim.occurrence.job).cloned() else {
+        let Some(entry) = self.table.entry(&claim.occurrence.job).cloned() else {
             return;
         };
+        let job = entry.job.clone();
         let (occurrence, run_id) = (claim.occurrence.clone(), claim.run_id);
+        let (shard, shards) = (claim.shard, claim.shards);
         let guard = self.held.granted(job.clone(), claim, grant, sent, now);
         let guard = match guard {
             Some(guard) if !self.draining => guard,
@@ -266,15 +376,16 @@ impl Scheduler {
             takeover,
         });
         let (number, token) = (grant.attempt, grant.token);
-        let attempt = Attempt {
+        self.effects.push_back(Effect::Start(Attempt {
             job,
             scheduled_at,
+            shard,
+            shards,
             run_id,
             number,
             token,
             guard,
-        };
-        self.effects.push_back(Effect::Start(attempt));
+        }));
     }
 
     pub(super) fn observed(
@@ -298,6 +409,7 @@ impl Scheduler {
             .map(|lease| lease.held.sighting.token)
             .max();
         self.token_floor = self.token_floor.max(highest.unwrap_or_default());
+        self.placement.learn(answer.peers.clone());
         let ours: HashSet<FencingToken> = self.held.tokens().collect();
         let table = &self.table;
         let takeovers = self
@@ -305,25 +417,94 @@ impl Scheduler {
             .looked(&answer, scope, store_now, &self.clock, now, |lease| {
                 !ours.contains(&lease.held.sighting.token) && table.get(&lease.job).is_some()
             });
-        if !self.draining && self.settings.purpose == Purpose::Table {
-            takeovers
-                .into_iter()
-                .for_each(|takeover| self.take_over(takeover, now));
+        if self.draining || self.settings.purpose != Purpose::Table {
+            return;
+        }
+        for takeover in takeovers {
+            self.take_over(takeover, now);
+        }
+        for opening in answer.openings {
+            self.take_opening(opening, now);
         }
     }
 
     fn take_over(&mut self, takeover: Takeover, now: BootTime) {
         let Takeover {
             occurrence,
+            origin,
+            shard,
             watched,
         } = takeover;
-        if self.claims.is_pending(&occurrence) {
+        if self.claims.is_pending(&occurrence, shard) {
             return;
         }
-        let Some(job) = self.table.get(&occurrence.job).cloned() else {
+        let Some(entry) = self.table.get(&occurrence.job).cloned() else {
             return;
         };
-        let claim = self.draw_claim(&job, occurrence.scheduled_at, watched);
+        if !entry.runs_here || self.room() == 0 {
+            return;
+        }
+        let at = occurrence.scheduled_at;
+        let run_id = self.draw_run_id(at);
+        let mut claim = entry.claim(at, origin, shard, run_id);
+        claim.watched = Some(watched);
         self.claims.add(claim, now);
     }
+
+    /// Claims what anybody may claim. A full replica leaves it: it looks again when there is
+    /// room.
+    fn take_opening(&mut self, opening: Opening, now: BootTime) {
+        let Opening {
+            occurrence,
+            origin,
+            shard,
+            shards,
+            failed_on,
+        } = opening;
+        let Some(entry) = self.table.get(&occurrence.job).cloned() else {
+            return;
+        };
+        let shards = match shards {
+            Some(_) => shard..shard + 1,
+            // None of them was granted yet.
+            None => 0..entry.job.shards,
+        };
+        for shard in shards {
+            let pending = self.claims.is_pending(&occurrence, shard);
+            if pending || !entry.runs_here || self.room() == 0 {
+                continue;
+            }
+            let at = occurrence.scheduled_at;
+            let run_id = self.draw_run_id(at);
+            let claim = entry.claim(at, origin, shard, run_id);
+            let wait = self.wait_for(&entry.job, &occurrence, shard, failed_on);
+            self.claims.add(claim, now + wait);
+        }
+    }
+}
+
+/// The oldest instant after `since` and not after `until` from which on, up to `until`, both
+/// schedules are due at the same instants. The search goes back a limited number of steps.
+fn agreement(
+    former: &Schedule,
+    schedule: &Schedule,
+    since: Timestamp,
+    until: Timestamp,
+) -> Option<Timestamp> {
+    let just_after = until + Duration::from_millis(1);
+    let mut cursor = (
+        former.last_before(just_after),
+        schedule.last_before(just_after),
+    );
+    let mut agreed = None;
+    for _ in 0..AGREEMENT_STEPS {
+        match cursor {
+            (Some(one), Some(other)) if one == other && one > since => {
+                agreed = Some(one);
+                cursor = (former.last_before(one), schedule.last_before(one));
+            }
+            _ => break,
+        }
+    }
+    agreed
 }

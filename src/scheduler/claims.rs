@@ -3,7 +3,7 @@
 //! A claim without an answer is *in doubt*: the store may have granted it. It is sent again
 //! with the same identity until there is an answer, so that a lost reply costs nothing and
 //! doubles nothing. When a newer occurrence of the job falls due meanwhile, the older claim is
-//! only asked for what became of it: granted before, or missed.
+//! only asked for what became of it: granted before, or not.
 //!
 //! Must never: forget a claim that may have been granted.
 
@@ -51,13 +51,14 @@ impl Claims {
     /// only asked for what became of them.
     pub(super) fn add(&mut self, claim: Claim, at: BootTime) {
         let siblings = self.by_job.entry(claim.occurrence.job.clone()).or_default();
+        let most = PENDING_PER_JOB.max(2 * claim.shards as usize);
         if claim.origin == Origin::Schedule && claim.watched.is_none() {
             for id in siblings.iter() {
                 supersede(&mut self.pending, &mut self.ready, *id, &claim, at);
             }
         }
         siblings.push(claim.run_id);
-        let surplus = (siblings.len() > PENDING_PER_JOB).then(|| siblings[0]);
+        let surplus = (siblings.len() > most).then(|| siblings[0]);
         self.ready.set(claim.run_id, at);
         let pending = Pending {
             claim,
@@ -76,11 +77,21 @@ impl Claims {
         self.pending.is_empty()
     }
 
-    /// Whether an answer about this occurrence is awaited.
-    pub(super) fn is_pending(&self, occurrence: &Occurrence) -> bool {
+    /// Whether an answer about this shard of an occurrence is awaited.
+    pub(super) fn is_pending(&self, occurrence: &Occurrence, shard: u32) -> bool {
         let ids = self.by_job.get(&occurrence.job).into_iter().flatten();
         ids.filter_map(|id| self.pending.get(id))
-            .any(|one| one.claim.occurrence == *occurrence)
+            .any(|one| one.claim.occurrence == *occurrence && one.claim.shard == shard)
+    }
+
+    /// Whether an answer about any occurrence of a job is awaited.
+    pub(super) fn has_pending(&self, job: &JobName) -> bool {
+        self.by_job.contains_key(job)
+    }
+
+    /// How many claims may become attempts.
+    pub(super) fn len(&self) -> usize {
+        self.pending.len()
     }
 
     /// Takes a batch of claims that are ready to be sent.
@@ -193,8 +204,8 @@ impl Claims {
     }
 }
 
-/// Lets an older claim only ask what became of it: `start_by` in the distant past has the store
-/// answer either with the grant it made before, or that it is too late.
+/// Lets an older claim only ask what became of it: the store answers either with the grant it
+/// made before, or that there is nothing to be had. The newer one settles it with itself.
 fn supersede(
     pending: &mut HashMap<RunId, Pending>,
     ready: &mut Timers<RunId>,
@@ -208,9 +219,9 @@ fn supersede(
     let scheduled = older.claim.origin == Origin::Schedule && older.claim.watched.is_none();
     // One that only asks already keeps its back-off: else each newer occurrence would send all
     // older ones at once, while the store is away or nothing is granted.
-    let asks = older.claim.start_by == Claim::ONLY_ASKS;
+    let asks = older.claim.claim_by == Claim::ONLY_ASKS;
     if scheduled && !asks && older.claim.occurrence.scheduled_at < newer.occurrence.scheduled_at {
-        older.claim.start_by = Claim::ONLY_ASKS;
+        older.claim.claim_by = Claim::ONLY_ASKS;
         if !older.in_flight {
             ready.set(id, at);
         }
@@ -228,29 +239,15 @@ pub(super) fn backoff(failures: u32, dice: u8) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::job::OnCrash;
-    use crate::scheduler::lease::Retention;
     use crate::scheduler::time::Timestamp;
     use uuid::Uuid;
 
     fn claim(job: &str, second: i64, id: u128) -> Claim {
-        Claim {
-            occurrence: Occurrence {
-                job: JobName::new(job).unwrap(),
-                scheduled_at: Timestamp::from_second(second),
-            },
-            origin: Origin::Schedule,
-            run_id: RunId::new(Uuid::from_u128(id)),
-            on_crash: OnCrash::Rerun,
-            max_attempts: 10,
-            start_by: Timestamp::from_second(second + 60),
-            ttl: Duration::from_secs(15),
-            watched: None,
-            retention: Retention {
-                limit: 10,
-                age: Duration::from_secs(60),
-            },
-        }
+        let occurrence = Occurrence {
+            job: JobName::new(job).unwrap(),
+            scheduled_at: Timestamp::from_second(second),
+        };
+        Claim::new(occurrence, RunId::new(Uuid::from_u128(id)))
     }
 
     #[test]
@@ -265,8 +262,8 @@ mod tests {
         let batch = claims.take_ready(now).unwrap();
         assert_eq!(batch.len(), 2, "both in one batch, the older first");
         assert_eq!(batch[0].run_id, sent[0].run_id);
-        assert!(batch[0].start_by < batch[0].occurrence.scheduled_at);
-        assert_eq!(batch[1].start_by, Timestamp::from_second(62));
+        assert_eq!(batch[0].claim_by, Claim::ONLY_ASKS);
+        assert_eq!(batch[1].claim_by, Timestamp::from_second(62));
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::job::{Job, JobName};
 use super::lease::{
-    Answered, AttemptDetail, Claim, ClaimAnswer, FencingToken, Grant, Held, Observation,
-    Occurrence, Outcome, Output, Registration, Release, ReleaseAnswer, Renewal, RenewalAnswer,
-    RunId, Scope,
+    Answered, AttemptDetail, Cause, Claim, ClaimAnswer, Enrolment, FencingToken, Grant, Held,
+    Observation, Occurrence, Outcome, Output, Registration, Release, ReleaseAnswer, Renewal,
+    RenewalAnswer, RunId, Scope,
 };
 use super::store_clock::ClockJump;
 use super::time::{BootTime, Timestamp};
@@ -21,7 +21,7 @@ pub enum Event {
     /// A [`Effect::Register`] came back.
     Registered {
         /// What was asked.
-        jobs: Vec<JobName>,
+        jobs: Vec<Enrolment>,
         /// When it was sent.
         sent: BootTime,
         /// In the order of `jobs`.
@@ -70,8 +70,11 @@ pub enum Event {
         /// How.
         ending: Ending,
     },
-    /// Another replica handed an occurrence over.
-    HandedOver,
+    /// Something may be claimed: another replica handed it over, its turn came, or somebody
+    /// asked for it.
+    Opening,
+    /// Somebody asked for the end of attempts, maybe of this replica's.
+    StopAsked,
     /// The store was away, or this host's clocks were set or stood still: look at everything
     /// anew.
     Disturbed,
@@ -107,7 +110,7 @@ pub enum EndedHow {
 #[derive(Debug)]
 pub enum Effect {
     /// Make jobs known to the store; comes back as [`Event::Registered`].
-    Register(Vec<JobName>),
+    Register(Vec<Enrolment>),
     /// Claim occurrences; comes back as [`Event::Claimed`].
     Claim(Vec<Claim>),
     /// Renew leases; comes back as [`Event::Renewed`].
@@ -150,6 +153,10 @@ pub struct Attempt {
     pub job: Arc<Job>,
     /// For which instant.
     pub scheduled_at: Timestamp,
+    /// Which shard of it, from 0.
+    pub shard: u32,
+    /// Of how many.
+    pub shards: u32,
     /// Its id.
     pub run_id: RunId,
     /// Its number, counted from 1 over all replicas.
@@ -180,6 +187,10 @@ pub enum StopReason {
     LeaseLost,
     /// This replica is draining and `shutdown_grace` is over.
     Draining,
+    /// A newer occurrence takes its place.
+    Replaced,
+    /// Somebody asked for it.
+    Killed,
 }
 
 impl StopReason {
@@ -189,6 +200,8 @@ impl StopReason {
             StopReason::LeaseExpiring => "the lease could not be renewed in time",
             StopReason::LeaseLost => "the lease was lost",
             StopReason::Draining => "the replica was shutting down",
+            StopReason::Replaced => "a newer occurrence takes its place",
+            StopReason::Killed => "it was killed",
         }
     }
 }
@@ -215,6 +228,8 @@ pub enum Notice {
         token: FencingToken,
         /// How it ended.
         outcome: Outcome,
+        /// After how long another attempt is to follow a failure.
+        retry_after: Option<Duration>,
         /// What else is known.
         detail: AttemptDetail,
     },
@@ -258,6 +273,27 @@ pub enum Notice {
         occurrence: Occurrence,
         /// What stands in its way.
         unfinished: Held,
+    },
+    /// An occurrence does not start, by a policy.
+    NotStarted {
+        /// Which occurrence.
+        occurrence: Occurrence,
+        /// Which policy.
+        cause: Cause,
+    },
+    /// An occurrence waits for its turn.
+    Waiting {
+        /// Which occurrence.
+        occurrence: Occurrence,
+    },
+    /// A job has another schedule than the ledger knew.
+    ScheduleChanged {
+        /// Which.
+        job: JobName,
+        /// What it was.
+        from: String,
+        /// What it is now.
+        to: String,
     },
     /// An occurrence could not be claimed in time.
     Missed {

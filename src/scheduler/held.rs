@@ -113,6 +113,14 @@ impl HeldLeases {
         }
     }
 
+    /// Somebody asked for the end of attempts: the store says whether they are these.
+    pub(super) fn renew_now(&mut self, now: BootTime) {
+        for (run_id, lease) in &mut self.leases {
+            lease.renew_now(now);
+            self.timers.set(*run_id, lease.next_wakeup());
+        }
+    }
+
     /// Takes in the end of an attempt.
     pub(super) fn ended(&mut self, run_id: RunId, ending: Ending, now: BootTime) {
         if let Some(lease) = self.leases.get_mut(&run_id) {
@@ -175,12 +183,12 @@ impl HeldLeases {
     pub(super) fn renewed(
         &mut self,
         renewal: &Renewal,
-        answer: Option<RenewalAnswer>,
+        answer: Option<&RenewalAnswer>,
         sent: BootTime,
         now: BootTime,
     ) -> Option<AfterRenewal> {
         let lease = self.leases.get_mut(&renewal.run_id)?;
-        let after = lease.renewal_came_back(answer, sent, now);
+        let after = lease.renewal_came_back(answer.cloned(), sent, now);
         self.timers.set(renewal.run_id, lease.next_wakeup());
         after
     }
@@ -225,6 +233,7 @@ impl HeldLeases {
                 attempt,
                 token,
                 outcome: ended.outcome,
+                retry_after: ended.retry_after,
                 detail: ended.ending.detail,
             },
         })
@@ -257,6 +266,7 @@ impl HeldLeases {
 /// them is of the same job.
 fn fits(releases: &[Release], lease: &Lease) -> bool {
     let job = &lease.claim.occurrence.job;
-    let another = |release: &Release| release.occurrence.job != *job;
+    let shard = lease.claim.shard;
+    let another = |release: &Release| release.occurrence.job != *job || release.shard != shard;
     releases.len() < BATCH_LIMIT && releases.iter().all(another)
 }

@@ -17,7 +17,8 @@ use super::schedule::Schedule;
 pub const NAME_LENGTH_LIMIT: usize = 100;
 
 /// A job's name: 1 to 100 of `A-Z a-z 0-9 . _ -`, the first of them a letter or digit.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct JobName(Arc<str>);
 
 /// Why a text can't be a name.
@@ -64,6 +65,19 @@ impl JobName {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for JobName {
+    type Error = NameError;
+    fn try_from(text: String) -> Result<Self, NameError> {
+        Self::new(&text)
+    }
+}
+
+impl From<JobName> for String {
+    fn from(name: JobName) -> String {
+        name.as_str().to_owned()
     }
 }
 

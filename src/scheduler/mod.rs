@@ -10,6 +10,7 @@
 //!  driver ─────────────▶ Scheduler ───────────────────▶ driver
 //!                         ├ table        what is due, by the store's clock
 //!                         ├ claims       on their way to the store
+//!                         ├ placement    who goes first
 //!                         ├ held         leases of this replica: renew, stop, release
 //!                         ├ watch        leases of others: take over the dead
 //!                         └ store_clock  what time it is at the store
@@ -22,6 +23,7 @@ mod held;
 pub mod job;
 pub mod lease;
 pub mod margins;
+mod placement;
 pub mod policy;
 pub mod request;
 pub mod schedule;
@@ -48,9 +50,12 @@ use self::claims::Claims;
 use self::held::{AfterRenewal, HeldLeases, Stop};
 use self::job::{Job, JobName};
 use self::lease::{
-    Answered, BATCH_LIMIT, Caller, FencingToken, Renewal, RenewalAnswer, Replica, RunId, Scope,
+    Answered, BATCH_LIMIT, Caller, Claim, Enrolment, FencingToken, Renewal, RenewalAnswer, Replica,
+    RunId, Scope,
 };
 use self::margins::Margins;
+use self::placement::Placement;
+use self::policy::Tags;
 use self::store_clock::StoreClock;
 use self::table::Table;
 use self::time::{BootTime, Timestamp};
@@ -68,6 +73,10 @@ pub struct Settings {
     pub shutdown_grace: Duration,
     /// What it is there for.
     pub purpose: Purpose,
+    /// What it has, for jobs that ask for it.
+    pub tags: Tags,
+    /// How many attempts it runs at once, at most.
+    pub max_running: Option<u32>,
 }
 
 /// What a scheduler is there for.
@@ -88,6 +97,11 @@ pub struct Scheduler {
     claims: Claims,
     held: HeldLeases,
     watch: Watch,
+    placement: Placement,
+    /// Claims that wait for room, in the order in which they came.
+    deferred: VecDeque<Claim>,
+    /// Jobs of which older occurrences may be unsettled: nothing of them was claimed yet.
+    unsure: HashSet<JobName>,
     registration: Registrations,
     token_floor: FencingToken,
     away_since: Option<BootTime>,
@@ -99,7 +113,7 @@ pub struct Scheduler {
 
 /// Jobs that the store doesn't know of yet.
 struct Registrations {
-    waiting: Vec<JobName>,
+    waiting: Vec<Enrolment>,
     in_flight: usize,
     retry_at: BootTime,
 }
@@ -112,19 +126,25 @@ impl Scheduler {
         entropy: Entropy,
         now: BootTime,
     ) -> Self {
-        let table = Table::new(jobs);
+        let table = Table::new(jobs, &settings.tags);
+        let only = match &settings.purpose {
+            Purpose::Table => None,
+            Purpose::Once(job) => Some(job.clone()),
+        };
+        let mut waiting = table.enrolments();
+        waiting.retain(|one| only.as_ref().is_none_or(|job| one.job == *job));
         let registration = Registrations {
-            waiting: match &settings.purpose {
-                Purpose::Table => table.names(),
-                Purpose::Once(job) => vec![job.clone()],
-            },
+            waiting,
             in_flight: 0,
             retry_at: now,
         };
         Self {
-            settings,
             entropy,
             watch: Watch::new(table.shortest_ttl(), now),
+            placement: Placement::new(settings.replica.id),
+            deferred: VecDeque::new(),
+            unsure: HashSet::new(),
+            settings,
             table,
             clock: StoreClock::default(),
             claims: Claims::default(),
@@ -142,7 +162,7 @@ impl Scheduler {
     /// Takes in what happened. Follow one or several of these by [`Self::advance`].
     pub fn handle(&mut self, event: Event, now: BootTime) {
         match event {
-            Event::Registered { jobs, sent, result } => self.registered(&jobs, sent, result, now),
+            Event::Registered { jobs, sent, result } => self.registered(jobs, sent, result, now),
             Event::Claimed {
                 claims,
                 sent,
@@ -165,9 +185,19 @@ impl Scheduler {
                 sent,
                 result,
             } => self.observed(scope, sent, result, now),
-            Event::AttemptEnded { run_id, ending } => self.held.ended(run_id, ending, now),
-            Event::HandedOver => self.watch.look_now(Scope::Overdue, now),
-            Event::Disturbed => self.watch.look_now(Scope::All, now),
+            Event::AttemptEnded { run_id, ending } => {
+                if self.room() == 0 {
+                    // What could not be taken for want of room may still be there.
+                    self.watch.look_now(Scope::Overdue, now);
+                }
+                self.held.ended(run_id, ending, now);
+            }
+            Event::Opening => self.watch.look_now(Scope::Overdue, now),
+            Event::StopAsked => self.held.renew_now(now),
+            Event::Disturbed => {
+                self.watch.look_now(Scope::All, now);
+                self.held.renew_now(now);
+            }
             Event::DrainRequested => self.drain(now),
         }
     }
@@ -185,9 +215,10 @@ impl Scheduler {
         if !self.draining {
             self.register_waiting(now);
             self.claim_due(now);
+            self.claim_deferred(now);
         }
         while let Some(claims) = self.claims.take_ready(now) {
-            for batch in batches(claims, |claim| &claim.occurrence.job) {
+            for batch in batches(claims, |claim| (&claim.occurrence.job, claim.shard)) {
                 self.effects.push_back(Effect::Claim(batch));
             }
         }
@@ -218,8 +249,11 @@ impl Scheduler {
         let due = self.table.next_due().filter(|_| working);
         let registration = (!self.registration.waiting.is_empty() && working)
             .then_some(self.registration.retry_at);
+        let deferred = self.deferred.iter().map(|claim| claim.claim_by).min();
+        let deferred = deferred.map(|at| at + Duration::from_millis(1));
         [
             due.and_then(|due| self.clock.boot_time_of(due)),
+            deferred.and_then(|at| self.clock.boot_time_of(at)),
             registration,
             self.claims.next_wakeup(),
             self.held.next_wakeup(),
@@ -258,6 +292,21 @@ impl Scheduler {
     /// How many jobs the table has.
     pub fn jobs(&self) -> usize {
         self.table.len()
+    }
+
+    /// What this replica has, for jobs that ask for it.
+    pub fn tags(&self) -> &Tags {
+        &self.settings.tags
+    }
+
+    /// How many attempts it runs at once, at most.
+    pub fn max_running(&self) -> Option<u32> {
+        self.settings.max_running
+    }
+
+    /// For how long others may take it for alive without hearing of it.
+    pub fn alive_for(&self) -> Duration {
+        self.watch.interval() * 3
     }
 
     /// No new work is taken.
@@ -337,7 +386,7 @@ impl Scheduler {
         let answers = self.heard(sent, now, result);
         let answers = answers.map(|all| all.answer).unwrap_or_default();
         for (index, renewal) in renewals.iter().enumerate() {
-            let answer = answers.get(index).copied();
+            let answer = answers.get(index);
             match self.held.renewed(renewal, answer, sent, now) {
                 None => {}
                 Some(AfterRenewal::Stop(stop)) => self.stop(stop),
@@ -356,7 +405,9 @@ impl Scheduler {
                 return;
             }
             work.stops.into_iter().for_each(|stop| self.stop(stop));
-            for batch in batches(work.renewals, |renewal| &renewal.occurrence.job) {
+            for batch in batches(work.renewals, |renewal| {
+                (&renewal.occurrence.job, renewal.shard)
+            }) {
                 self.effects.push_back(Effect::Renew(batch));
             }
             if !work.releases.is_empty() {
@@ -371,6 +422,7 @@ impl Scheduler {
         }
         self.draining = true;
         self.claims.drop_waiting();
+        self.deferred.clear();
         self.held.drain(now + self.settings.shutdown_grace);
         self.report(Notice::Draining {
             running: self.held.running(),
@@ -385,20 +437,22 @@ pub fn draw_replica_id(random: [u8; 16]) -> Uuid {
     uuid::Builder::from_random_bytes(random).into_uuid()
 }
 
-/// Cuts items into batches that a store takes: none too large, and no job twice in one.
-fn batches<T>(items: Vec<T>, job: impl Fn(&T) -> &JobName) -> Vec<Vec<T>> {
-    let mut batches: Vec<(HashSet<JobName>, Vec<T>)> = Vec::new();
+/// Cuts items into batches that a store takes: none too large, and no shard of a job twice in
+/// one.
+fn batches<T>(items: Vec<T>, shard: impl Fn(&T) -> (&JobName, u32)) -> Vec<Vec<T>> {
+    let mut batches: Vec<(HashSet<(JobName, u32)>, Vec<T>)> = Vec::new();
     for item in items {
-        let name = job(&item).clone();
-        let fits = |(jobs, batch): &&mut (HashSet<JobName>, Vec<T>)| {
-            batch.len() < BATCH_LIMIT && !jobs.contains(&name)
+        let (job, index) = shard(&item);
+        let key = (job.clone(), index);
+        let fits = |(keys, batch): &&mut (HashSet<(JobName, u32)>, Vec<T>)| {
+            batch.len() < BATCH_LIMIT && !keys.contains(&key)
         };
         match batches.iter_mut().find(fits) {
-            Some((jobs, batch)) => {
-                jobs.insert(name);
+            Some((keys, batch)) => {
+                keys.insert(key);
                 batch.push(item);
             }
-            None => batches.push((HashSet::from([name]), vec![item])),
+            None => batches.push((HashSet::from([key]), vec![item])),
         }
     }
     batches.into_iter().map(|(_, batch)| batch).collect()

@@ -1,5 +1,9 @@
 //! The cron table and what of it is due: jobs in the order of their next occurrence.
 //!
+//! An occurrence is claimed at its instant, or somewhat later: after its random delay; and by a
+//! replica that can't run the job only when it is too late for any other, so that what no
+//! replica could run is written down.
+//!
 //! Must never: look at jobs that are not due. Cost goes with what falls due, not with the size
 //! of the table.
 
@@ -8,36 +12,168 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::job::{Job, JobName};
+use super::lease::{Claim, Dependent, Dependents, Enrolment, Occurrence, Origin, RunId};
+use super::policy::{CatchUp, Tags, matches};
+use super::spread::Spread;
 use super::time::Timestamp;
+
+/// How long after the last instant at which another replica could have started an occurrence
+/// one that can't run it writes down that nobody did.
+const UNPLACED_DELAY: Duration = Duration::from_secs(1);
+
+/// How long after its instant an occurrence is still claimed with `catch_up = "none"`.
+const PROMPT: Duration = Duration::from_secs(1);
 
 /// The jobs, and a queue of those that are armed.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    jobs: HashMap<JobName, Arc<Job>>,
-    due: BTreeMap<Timestamp, Vec<JobName>>,
+    jobs: HashMap<JobName, Arc<Entry>>,
+    /// By the instant at which they are to be claimed.
+    due: BTreeMap<Timestamp, Vec<(JobName, Timestamp)>>,
     /// The shortest and the longest lease of any job. Every call to the store asks for them.
     ttls: Option<(Duration, Duration)>,
+}
+
+/// A job of the table, and what this replica has to do with it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) job: Arc<Job>,
+    /// The jobs that come after it.
+    pub(super) dependents: Dependents,
+    /// This replica has the tags that the job asks for.
+    pub(super) runs_here: bool,
 }
 
 /// A job whose instant has come.
 #[derive(Debug)]
 pub(super) struct Due {
-    pub(super) job: Arc<Job>,
+    pub(super) entry: Arc<Entry>,
     /// The newest of its instants that have come.
     pub(super) scheduled_at: Timestamp,
     /// The oldest of them, when there is more than one: this replica fell behind.
     pub(super) passed_over: Option<Timestamp>,
 }
 
+impl Entry {
+    /// How long after an instant it is due to start.
+    fn delay(&self, at: Timestamp) -> Duration {
+        let longest = self.job.random_delay;
+        if longest.is_zero() {
+            return longest;
+        }
+        let part = Spread::of("delay", &self.occurrence(at)).fraction();
+        let millis = longest.mul_f64(part).as_millis();
+        Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+
+    /// When this replica claims an occurrence.
+    fn claim_at(&self, at: Timestamp) -> Timestamp {
+        match self.runs_here {
+            true => at + self.delay(at),
+            false => self.start_by(at) + UNPLACED_DELAY,
+        }
+    }
+
+    fn start_by(&self, at: Timestamp) -> Timestamp {
+        at + self.delay(at) + self.job.starting_deadline
+    }
+
+    fn occurrence(&self, at: Timestamp) -> Occurrence {
+        Occurrence {
+            job: self.job.name.clone(),
+            scheduled_at: at,
+        }
+    }
+
+    /// The newest instant that is to be claimed by `now`, not before `first`, which is.
+    fn newest_due(&self, first: Timestamp, now: Timestamp) -> Timestamp {
+        let schedule = &self.job.schedule;
+        let is_due = |at: &Timestamp| self.claim_at(*at) <= now;
+        if schedule.next_after(first).filter(is_due).is_none() {
+            return first;
+        }
+        let least = match self.runs_here {
+            true => Duration::ZERO,
+            false => self.job.starting_deadline + UNPLACED_DELAY,
+        };
+        let mut newest = schedule.last_before(now - least + Duration::from_millis(1));
+        // The delay is shorter than the gap between two instants, so that few are looked at.
+        while let Some(at) = newest.filter(|at| *at > first && !is_due(at)) {
+            newest = schedule.last_before(at);
+        }
+        newest.map_or(first, |at| at.max(first))
+    }
+
+    /// A claim to an occurrence, or a shard of it. The schedule's, where this replica can't be
+    /// sure that older ones were claimed, is followed by [`Self::catch_up`].
+    pub(super) fn claim(&self, at: Timestamp, origin: Origin, shard: u32, run_id: RunId) -> Claim {
+        let job = &self.job;
+        let start_by = match origin {
+            Origin::Schedule => self.start_by(at),
+            // How late these may be is a matter of the ledger.
+            _ => Timestamp::from_millis(i64::MAX),
+        };
+        let prompt = at + self.delay(at) + PROMPT;
+        Claim {
+            origin,
+            shard,
+            shards: job.shards,
+            on_crash: job.on_crash,
+            max_attempts: job.max_attempts,
+            concurrency: job.concurrency,
+            claim_by: match job.catch_up {
+                CatchUp::None if origin == Origin::Schedule => prompt.min(start_by),
+                _ => start_by,
+            },
+            start_by,
+            ttl: job.lease_ttl,
+            unplaced: !self.runs_here,
+            retention: job.retention,
+            dependents: self.dependents.clone(),
+            ..Claim::new(self.occurrence(at), run_id)
+        }
+    }
+
+    /// Has a claim settle what was due before it, as `catch_up` says. What of it others have
+    /// settled already stays as it is.
+    pub(super) fn catch_up(&self, claim: &mut Claim, now: Timestamp) {
+        let schedule = &self.job.schedule;
+        let mut oldest = claim.occurrence.scheduled_at;
+        if let CatchUp::All { limit } = self.job.catch_up
+            && self.runs_here
+        {
+            let before =
+                std::iter::successors(schedule.last_before(oldest), |at| schedule.last_before(*at));
+            let in_time = |at: &Timestamp| self.start_by(*at) >= now;
+            let others = limit.saturating_sub(1) as usize;
+            claim.backlog = before.take(others).take_while(in_time).collect();
+            claim.backlog.reverse();
+            oldest = claim.backlog.first().copied().unwrap_or(oldest);
+        }
+        claim.missed_until = schedule.last_before(oldest);
+    }
+}
+
 impl Table {
-    /// A table of jobs, none of them armed. Disabled ones are left out.
-    pub(super) fn new(jobs: impl IntoIterator<Item = Arc<Job>>) -> Self {
-        let enabled = jobs.into_iter().filter(|job| job.enabled);
-        let jobs: HashMap<_, _> = enabled.map(|job| (job.name.clone(), job)).collect();
+    /// A table of jobs, none of them armed, on a replica with `tags`.
+    pub(super) fn new(jobs: impl IntoIterator<Item = Arc<Job>>, tags: &Tags) -> Self {
+        let jobs: HashMap<_, _> = jobs
+            .into_iter()
+            .map(|job| (job.name.clone(), job))
+            .collect();
+        let children = children(&jobs);
+        let entry = |job: &Arc<Job>| Entry {
+            job: job.clone(),
+            dependents: dependents(&job.name, &jobs, &children, 0),
+            runs_here: matches(&job.run_on, tags),
+        };
         let ttls = || jobs.values().map(|job| job.lease_ttl);
         Self {
             ttls: ttls().min().zip(ttls().max()),
-            jobs,
+            jobs: jobs
+                .iter()
+                .map(|(name, job)| (name.clone(), Arc::new(entry(job))))
+                .collect(),
             due: BTreeMap::new(),
         }
     }
@@ -46,15 +182,25 @@ impl Table {
         self.jobs.len()
     }
 
-    pub(super) fn get(&self, name: &JobName) -> Option<&Arc<Job>> {
+    /// A job, disabled or not.
+    pub(super) fn entry(&self, name: &JobName) -> Option<&Arc<Entry>> {
         self.jobs.get(name)
     }
 
-    /// All names, in order.
-    pub(super) fn names(&self) -> Vec<JobName> {
-        let mut names: Vec<_> = self.jobs.keys().cloned().collect();
-        names.sort();
-        names
+    /// A job that is not disabled.
+    pub(super) fn get(&self, name: &JobName) -> Option<&Arc<Entry>> {
+        self.jobs.get(name).filter(|entry| entry.job.enabled)
+    }
+
+    /// What the ledger is told of all jobs, by name.
+    pub(super) fn enrolments(&self) -> Vec<Enrolment> {
+        let mut all: Vec<_> = self
+            .jobs
+            .values()
+            .map(|entry| Enrolment::of(&entry.job))
+            .collect();
+        all.sort_by(|one, other| one.job.cmp(&other.job));
+        all
     }
 
     /// The longest lease of any job.
@@ -69,36 +215,35 @@ impl Table {
 
     /// Puts a job into the queue with its first occurrence after `after`.
     pub(super) fn arm(&mut self, name: &JobName, after: Timestamp) {
-        let next = self
-            .jobs
-            .get(name)
-            .and_then(|job| job.schedule.next_after(after));
-        if let Some(next) = next {
-            self.due.entry(next).or_default().push(name.clone());
+        let Some(entry) = self.get(name) else {
+            return;
+        };
+        if let Some(next) = entry.job.schedule.next_after(after) {
+            let at = entry.claim_at(next);
+            self.due.entry(at).or_default().push((name.clone(), next));
         }
     }
 
-    /// The next instant at which anything is due.
+    /// The next instant at which anything is to be claimed.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.due.keys().next().copied()
     }
 
-    /// Takes what has come due by `now` and arms it for its next occurrence.
+    /// Takes what is to be claimed by `now` and arms it for its next occurrence.
     pub(super) fn take_due(&mut self, now: Timestamp) -> Vec<Due> {
         let mut taken = Vec::new();
         while let Some(entry) = self.due.first_entry().filter(|entry| *entry.key() <= now) {
-            let (first, names) = entry.remove_entry();
-            for name in names {
-                let Some(job) = self.jobs.get(&name).cloned() else {
+            let (_, jobs) = entry.remove_entry();
+            for (name, first) in jobs {
+                let Some(entry) = self.get(&name).cloned() else {
                     continue;
                 };
-                let newest = newest_due(&job, first, now);
+                let newest = entry.newest_due(first, now);
                 self.arm(&name, newest);
-                let passed_over = (newest > first).then_some(first);
                 taken.push(Due {
-                    job,
+                    entry,
                     scheduled_at: newest,
-                    passed_over,
+                    passed_over: (newest > first).then_some(first),
                 });
             }
         }
@@ -106,15 +251,40 @@ impl Table {
     }
 }
 
-/// The newest occurrence of a job that has come by `now`, knowing that `first` has.
-fn newest_due(job: &Job, first: Timestamp, now: Timestamp) -> Timestamp {
-    let following = job.schedule.next_after(first).filter(|next| *next <= now);
-    if following.is_none() {
-        return first;
+/// The jobs that come directly after each job, in order.
+fn children(jobs: &HashMap<JobName, Arc<Job>>) -> HashMap<JobName, Vec<JobName>> {
+    let mut children: HashMap<JobName, Vec<JobName>> = HashMap::new();
+    for job in jobs.values() {
+        for parent in &job.after {
+            children
+                .entry(parent.clone())
+                .or_default()
+                .push(job.name.clone());
+        }
     }
-    let just_after = now + Duration::from_millis(1);
-    job.schedule
-        .last_before(just_after)
-        .unwrap_or(first)
-        .max(first)
+    children.values_mut().for_each(|names| names.sort());
+    children
+}
+
+/// All that comes after a job. A configuration has no cycles; `depth` keeps what came to be
+/// without one from running for ever.
+fn dependents(
+    name: &JobName,
+    jobs: &HashMap<JobName, Arc<Job>>,
+    children: &HashMap<JobName, Vec<JobName>>,
+    depth: usize,
+) -> Dependents {
+    let names = children.get(name).into_iter().flatten();
+    let known = names.filter_map(|name| jobs.get(name));
+    known
+        .filter(|_| depth < jobs.len())
+        .map(|job| Dependent {
+            job: job.name.clone(),
+            after: job.after.clone(),
+            enabled: job.enabled,
+            starting_deadline: job.starting_deadline,
+            retention: job.retention,
+            dependents: dependents(&job.name, jobs, children, depth + 1),
+        })
+        .collect()
 }

@@ -80,9 +80,8 @@ impl Variable {
             Self::FencingToken => attempt.token.to_string(),
             Self::RunId => attempt.run_id.to_string(),
             Self::Replica => replica.to_owned(),
-            // No job is sharded yet, and the contract gives these two to those that aren't.
-            Self::ShardIndex => "0".to_owned(),
-            Self::ShardTotal => "1".to_owned(),
+            Self::ShardIndex => attempt.shard.to_string(),
+            Self::ShardTotal => attempt.shards.to_string(),
         }
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use super::job::JobName;
 use super::lease::{
-    ABANDONED_AFTER, Held, Observation, ObservedLease, Occurrence, Scope, Sighting,
+    ABANDONED_AFTER, Held, Observation, ObservedLease, Occurrence, Origin, Scope, Sighting,
 };
 use super::margins::Margins;
 use super::store_clock::StoreClock;
@@ -31,7 +31,7 @@ const IDLE_INTERVAL: Duration = Duration::from_millis(2500);
 /// What this replica has seen of leases, and when it looks next.
 #[derive(Debug)]
 pub(super) struct Watch {
-    seen: HashMap<JobName, Watched>,
+    seen: HashMap<(JobName, u32), Watched>,
     healthy_since: Option<BootTime>,
     interval: Duration,
     next_look: BootTime,
@@ -51,8 +51,9 @@ struct Watched {
 #[derive(Debug)]
 pub(super) struct Takeover {
     pub(super) occurrence: Occurrence,
-    /// None where it was handed over: free as it is.
-    pub(super) watched: Option<Sighting>,
+    pub(super) origin: Origin,
+    pub(super) shard: u32,
+    pub(super) watched: Sighting,
 }
 
 impl Watch {
@@ -67,6 +68,11 @@ impl Watch {
             in_flight: false,
             again: None,
         }
+    }
+
+    /// From one sign of life to the next.
+    pub(super) fn interval(&self) -> Duration {
+        self.interval
     }
 
     /// The store answered something.
@@ -120,14 +126,9 @@ impl Watch {
         self.forget_settled(observation, scope, store_now);
         let mut takeovers = Vec::new();
         for lease in observation.leases.iter().filter(|lease| watched(lease)) {
-            if lease.handed_over {
-                takeovers.push(takeover(&lease.job, &lease.held, None));
-                continue;
-            }
             let ready_at = self.see(&lease.job, &lease.held, clock, now);
             if lease.held.sighting.deadline < store_now && ready_at <= now {
-                let sighting = Some(lease.held.sighting);
-                takeovers.push(takeover(&lease.job, &lease.held, sighting));
+                takeovers.push(takeover(&lease.job, &lease.held));
             }
         }
         takeovers.extend(self.out_of_sight(store_now, clock, now));
@@ -149,10 +150,10 @@ impl Watch {
         };
         let seen = self.seen.iter().filter(|(_, watched)| free(watched));
         let free: Vec<_> = seen
-            .map(|(job, Watched { held, .. })| takeover(job, held, Some(held.sighting)))
+            .map(|((job, _), Watched { held, .. })| takeover(job, held))
             .collect();
-        for Takeover { occurrence, .. } in &free {
-            self.seen.remove(&occurrence.job);
+        for one in &free {
+            self.seen.remove(&(one.occurrence.job.clone(), one.shard));
         }
         free
     }
@@ -169,14 +170,13 @@ impl Watch {
             held: held.clone(),
             first_seen: now,
         };
-        let entry = self
-            .seen
-            .entry(job.clone())
-            .or_insert_with(|| fresh.clone());
+        let key = (job.clone(), held.shard);
+        let entry = self.seen.entry(key).or_insert_with(|| fresh.clone());
         if entry.held.sighting != held.sighting {
             *entry = fresh;
         }
-        let ready_at = self.ready_at(&self.seen[job], clock);
+        let watched = entry.clone();
+        let ready_at = self.ready_at(&watched, clock);
         if ready_at > now {
             self.next_look = self.next_look.min(ready_at);
         }
@@ -186,10 +186,11 @@ impl Watch {
     /// Drops what a look at overdue leases no longer shows: renewed, ended or taken.
     fn forget_settled(&mut self, observation: &Observation, scope: Scope, store_now: Timestamp) {
         let all = scope == Scope::All;
-        self.seen.retain(|job, watched| {
+        self.seen.retain(|(job, shard), watched| {
             let expected = all || watched.held.sighting.deadline < store_now;
             let shown = expected && !is_abandoned(watched, store_now);
-            !shown || observation.leases.iter().any(|lease| lease.job == *job)
+            let same = |lease: &ObservedLease| lease.job == *job && lease.held.shard == *shard;
+            !shown || observation.leases.iter().any(same)
         });
     }
 
@@ -221,11 +222,8 @@ impl Watch {
             .values()
             .map(|watched| self.ready_at(watched, clock));
         let ready = watched.filter(|at| *at > now).min();
-        let deadline = observation
-            .next_deadline
-            .and_then(|at| clock.boot_time_of(at));
-        let deadline = deadline.map(|at| at + watch_delay(self.interval * 6));
-        let next = [ready, deadline]
+        let agenda = observation.next_look.and_then(|at| clock.boot_time_of(at));
+        let next = [ready, agenda]
             .into_iter()
             .flatten()
             .filter(|at| *at > now)
@@ -253,14 +251,16 @@ fn is_abandoned(watched: &Watched, store_now: Timestamp) -> bool {
     watched.held.sighting.deadline <= store_now - ABANDONED_AFTER
 }
 
-fn takeover(job: &JobName, held: &Held, watched: Option<Sighting>) -> Takeover {
+fn takeover(job: &JobName, held: &Held) -> Takeover {
     let occurrence = Occurrence {
         job: job.clone(),
         scheduled_at: held.scheduled_at,
     };
     Takeover {
         occurrence,
-        watched,
+        origin: held.origin,
+        shard: held.shard,
+        watched: held.sighting,
     }
 }
 

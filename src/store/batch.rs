@@ -6,13 +6,14 @@
 use std::time::Duration;
 
 use super::draft::{Draft, Fault, Line};
-use super::rules::{Call, Decision, Group, Record, State};
-use super::{Answered, Caller, ObservedLease, Registration, StoreEvent};
+use super::rules::{Call, Decision, Group, News, Record};
+use super::{Answered, Caller, Registration, StoreEvent};
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{
-    Claim, ClaimAnswer, Held, Outcome, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer,
-    Retention,
+    Claim, ClaimAnswer, Dependent, Enrolment, Order, OrderAnswer, Outcome, Output, Release,
+    ReleaseAnswer, Renewal, RenewalAnswer, Retention,
 };
+use crate::scheduler::time::Timestamp;
 
 /// An item of a batch.
 trait Item {
@@ -22,18 +23,17 @@ trait Item {
     }
     /// None for items that never write a line.
     fn retention(&self) -> Option<Retention>;
-    /// Once it is done, somebody else may take what it gave up.
-    fn hands_over(&self) -> bool {
-        false
+    fn dependents(&self) -> &[Dependent] {
+        &[]
     }
 }
 
-impl Item for JobName {
+impl Item for Enrolment {
     fn job(&self) -> &JobName {
-        self
+        &self.job
     }
     fn retention(&self) -> Option<Retention> {
-        None
+        Some(self.retention)
     }
 }
 
@@ -43,6 +43,9 @@ impl Item for Claim {
     }
     fn retention(&self) -> Option<Retention> {
         Some(self.retention)
+    }
+    fn dependents(&self) -> &[Dependent] {
+        &self.dependents
     }
 }
 
@@ -65,9 +68,29 @@ impl Item for Release {
     fn retention(&self) -> Option<Retention> {
         Some(self.retention)
     }
-    fn hands_over(&self) -> bool {
-        self.outcome == Outcome::HandedOver
+    fn dependents(&self) -> &[Dependent] {
+        &self.dependents
     }
+}
+
+impl Item for Order {
+    fn job(&self) -> &JobName {
+        &self.job
+    }
+    fn retention(&self) -> Option<Retention> {
+        Some(self.retention)
+    }
+    fn dependents(&self) -> &[Dependent] {
+        &self.dependents
+    }
+}
+
+/// An occurrence that is over, and who has to hear of it.
+struct End<'d> {
+    parent: JobName,
+    at: Timestamp,
+    outcome: Outcome,
+    dependents: &'d [Dependent],
 }
 
 fn each<I: Item, A>(
@@ -84,7 +107,10 @@ fn each<I: Item, A>(
         draft.begin_item();
         let record = draft.record(item.job())?;
         let decision = decide(&mut call, record.as_ref(), item);
-        answers.push(write_down(draft, item, decision)?);
+        let ends = ends(&decision, item.job(), item.dependents());
+        let answer = write(draft, item.job(), decision, item.output(), item.retention())?;
+        answers.push(answer);
+        arrive(draft, &mut call, ends)?;
     }
     leave(draft, group);
     Ok(Answered {
@@ -93,33 +119,99 @@ fn each<I: Item, A>(
     })
 }
 
-fn write_down<I: Item, A>(
+fn write<A>(
     draft: &mut Draft<'_>,
-    item: &I,
+    job: &JobName,
     decision: Decision<A>,
+    output: Option<&Output>,
+    retention: Option<Retention>,
 ) -> Result<A, Fault> {
     if let Some(record) = &decision.record {
-        draft.set_record(item.job(), record)?;
+        draft.set_record(job, record)?;
     }
-    if let (Some(entry), Some(retention)) = (decision.entry, item.retention()) {
-        draft.append(Line {
-            job: item.job().clone(),
-            entry,
-            output: item.output().cloned(),
-            retention,
-        });
-        if item.hands_over() {
-            draft.announce(StoreEvent::HandedOver);
+    let last = decision.lines.len().saturating_sub(1);
+    for (index, entry) in decision.lines.into_iter().enumerate() {
+        if let Some(retention) = retention {
+            draft.append(Line {
+                job: job.clone(),
+                entry,
+                // What was printed is the last line's, of the attempt that ended.
+                output: output.filter(|_| index == last).cloned(),
+                retention,
+            });
         }
     }
+    for news in decision.news {
+        draft.announce(match news {
+            News::Opening => StoreEvent::Opening,
+            News::Stop => StoreEvent::StopAsked,
+        });
+    }
     Ok(decision.answer)
+}
+
+fn ends<'d, A>(
+    decision: &Decision<A>,
+    parent: &JobName,
+    dependents: &'d [Dependent],
+) -> Vec<End<'d>> {
+    let closed = decision.closed.iter();
+    closed
+        .map(|(at, outcome)| End {
+            parent: parent.clone(),
+            at: *at,
+            outcome: *outcome,
+            dependents,
+        })
+        .collect()
+}
+
+/// Tells the jobs that come after of what is over, and those that come after them of what that
+/// means, in the same step: nothing in between can be lost.
+fn arrive(
+    draft: &mut Draft<'_>,
+    call: &mut Call<'_>,
+    mut ended: Vec<End<'_>>,
+) -> Result<(), Fault> {
+    while let Some(end) = ended.pop() {
+        for dependent in end.dependents {
+            let record = draft.record(&dependent.job)?;
+            let record = record.as_ref();
+            let decision = call.arrive(record, dependent, &end.parent, end.at, end.outcome);
+            ended.extend(ends(&decision, &dependent.job, &dependent.dependents));
+            let retention = Some(dependent.retention);
+            write(draft, &dependent.job, decision, None, retention)?;
+        }
+    }
+    Ok(())
+}
+
+/// All jobs that a step over these items touches: their own, and all that come after them.
+pub(super) fn touched<'i>(
+    items: impl Iterator<Item = (&'i JobName, &'i [Dependent])>,
+) -> Vec<JobName> {
+    let mut names = Vec::new();
+    let mut open: Vec<&[Dependent]> = Vec::new();
+    for (job, dependents) in items {
+        names.push(job.clone());
+        open.push(dependents);
+    }
+    while let Some(dependents) = open.pop() {
+        for one in dependents {
+            names.push(one.job.clone());
+            open.push(&one.dependents);
+        }
+    }
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// Ends a call. The birth of a ledger is announced: whoever holds a lease looks, and finds that
 /// it has to write it anew.
 fn leave(draft: &mut Draft<'_>, group: Group) {
     if draft.group().process.is_empty() && !group.process.is_empty() {
-        draft.announce(StoreEvent::HandedOver);
+        draft.announce(StoreEvent::Opening);
     }
     draft.set_group(group);
 }
@@ -136,9 +228,11 @@ pub(super) fn enter(draft: &mut Draft<'_>, caller: &Caller) -> Duration {
 pub(super) fn register(
     draft: &mut Draft<'_>,
     caller: &Caller,
-    jobs: &[JobName],
+    jobs: &[Enrolment],
 ) -> Result<Answered<Vec<Registration>>, Fault> {
-    each(draft, caller, jobs, |call, record, _| call.register(record))
+    each(draft, caller, jobs, |call, record, item| {
+        call.register(record, item)
+    })
 }
 
 pub(super) fn claim(
@@ -171,16 +265,12 @@ pub(super) fn release(
     })
 }
 
-/// A record as an observer sees it; none where there is nothing to take over.
-pub(super) fn observed((job, record): (JobName, Record)) -> Option<ObservedLease> {
-    record.agenda()?;
-    Some(ObservedLease {
-        job,
-        handed_over: record.state == State::Ended(Outcome::HandedOver),
-        held: Held {
-            scheduled_at: record.scheduled_at,
-            sighting: (&record).into(),
-            ttl: record.ttl,
-        },
+pub(super) fn order(
+    draft: &mut Draft<'_>,
+    caller: &Caller,
+    orders: &[Order],
+) -> Result<Answered<Vec<OrderAnswer>>, Fault> {
+    each(draft, caller, orders, |call, record, item| {
+        call.order(record, item)
     })
 }

@@ -196,12 +196,9 @@ impl<'r> Draft<'r> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::scheduler::job::OnCrash;
-    use crate::scheduler::lease::{Replica, RunId};
-    use crate::store::rules::State;
+    use crate::scheduler::lease::Origin;
+    use crate::store::rules::Waiting;
 
     fn job(name: &str) -> JobName {
         JobName::new(name).unwrap()
@@ -209,20 +206,16 @@ mod tests {
 
     fn record(token: FencingToken) -> Record {
         Record {
-            scheduled_at: Timestamp::default(),
-            state: State::Running,
-            holder: Replica {
-                id: uuid::Uuid::nil(),
-                name: "r".to_owned(),
-            },
-            run_id: RunId::new(uuid::Uuid::nil()),
             token,
-            deadline: Timestamp::from_millis(5),
-            attempt: 1,
-            ttl: Duration::ZERO,
-            settled_until: Timestamp::default(),
-            on_crash: OnCrash::Rerun,
-            since: Timestamp::default(),
+            waiting: vec![Waiting {
+                scheduled_at: Timestamp::default(),
+                origin: Origin::Trigger,
+                by: None,
+                since: Timestamp::from_millis(5),
+                start_by: None,
+                queued: true,
+            }],
+            ..Record::default()
         }
     }
 

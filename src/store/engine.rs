@@ -12,15 +12,17 @@ use tokio::sync::broadcast;
 
 use super::draft::{Draft, Fault};
 use super::limits::check_batch;
-use super::rules::{Call, Group, Life, Record, State};
+use super::rules::{Call, Group, Life, Record};
+use super::shown::{peers, shown};
 use super::{
-    ABANDONED_AFTER, Answered, AttemptRecord, Caller, JobState, LastAttempt, OVERDUE_LIMIT,
-    Observation, Registration, ReplicaInfo, ReplicaState, SCOPE_ALL_LIMIT, Scope, Snapshot,
-    Standing, Store, StoreError, StoreEvent, batch,
+    ABANDONED_AFTER, Answered, AttemptRecord, Caller, Enrolment, OVERDUE_LIMIT, Observation, Order,
+    OrderAnswer, Registration, ReplicaInfo, ReplicaState, SCOPE_ALL_LIMIT, Scope, Snapshot, Store,
+    StoreError, StoreEvent, batch,
 };
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{
-    Claim, ClaimAnswer, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, Replica, RunId,
+    Claim, ClaimAnswer, Dependent, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, Replica,
+    RunId,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -55,10 +57,6 @@ pub(super) struct Look {
     /// The next instant on the agenda that is to come.
     pub(super) next: Option<Timestamp>,
     /// All that were heard of in the last day, the caller among them.
-    #[expect(
-        dead_code,
-        reason = "who lives is to decide where work goes; no policy asks yet"
-    )]
     pub(super) replicas: Vec<ReplicaState>,
 }
 
@@ -144,15 +142,20 @@ pub(super) trait Engine: Send + Sync + 'static {
     fn events(&self) -> broadcast::Receiver<StoreEvent>;
 }
 
+/// What a request is about: its job, the shard, and the jobs that come after.
+type Subject<'a> = (&'a JobName, u32, &'a [Dependent]);
+
 /// The conditions of a batch of requests, which every engine holds it to before any of it.
 fn terms<'a>(
     engine: &impl Engine,
-    jobs: impl Iterator<Item = &'a JobName> + Clone,
+    subjects: impl Iterator<Item = Subject<'a>> + Clone,
     room: Room,
 ) -> Result<Terms, StoreError> {
-    check_batch(&Engine::place(engine), jobs.clone())?;
+    let shards = subjects.clone().map(|(job, shard, _)| (job, shard));
+    check_batch(&Engine::place(engine), shards)?;
+    let jobs = subjects.map(|(job, _, dependents)| (job, dependents));
     Ok(Terms {
-        jobs: jobs.cloned().collect(),
+        jobs: batch::touched(jobs),
         send_by: None,
         room,
     })
@@ -171,9 +174,10 @@ impl<E: Engine> Store for E {
     async fn register(
         &self,
         caller: &Caller,
-        jobs: &[JobName],
+        jobs: &[Enrolment],
     ) -> Result<Answered<Vec<Registration>>, StoreError> {
-        let terms = terms(self, jobs.iter(), Room::Takes)?;
+        let subjects = jobs.iter().map(|one| (&one.job, 0, &[][..]));
+        let terms = terms(self, subjects, Room::Takes)?;
         let (caller, jobs) = (caller.clone(), jobs.to_vec());
         self.transact(terms, move |draft| batch::register(draft, &caller, &jobs))
             .await
@@ -184,10 +188,13 @@ impl<E: Engine> Store for E {
         caller: &Caller,
         claims: &[Claim],
     ) -> Result<Answered<Vec<ClaimAnswer>>, StoreError> {
-        let jobs = claims.iter().map(|claim| &claim.occurrence.job);
+        let subjects = claims.iter().map(|claim| {
+            let dependents = &*claim.dependents;
+            (&claim.occurrence.job, claim.shard, dependents)
+        });
         let terms = Terms {
             send_by: caller.send_by,
-            ..terms(self, jobs, Room::Takes)?
+            ..terms(self, subjects, Room::Takes)?
         };
         let (caller, claims) = (caller.clone(), claims.to_vec());
         self.transact(terms, move |draft| batch::claim(draft, &caller, &claims))
@@ -199,8 +206,10 @@ impl<E: Engine> Store for E {
         caller: &Caller,
         renewals: &[Renewal],
     ) -> Result<Answered<Vec<RenewalAnswer>>, StoreError> {
-        let jobs = renewals.iter().map(|renewal| &renewal.occurrence.job);
-        let terms = terms(self, jobs, Room::Frees)?;
+        let subjects = renewals
+            .iter()
+            .map(|renewal| (&renewal.occurrence.job, renewal.shard, &[][..]));
+        let terms = terms(self, subjects, Room::Frees)?;
         let (caller, renewals) = (caller.clone(), renewals.to_vec());
         self.transact(terms, move |draft| batch::renew(draft, &caller, &renewals))
             .await
@@ -211,13 +220,30 @@ impl<E: Engine> Store for E {
         caller: &Caller,
         releases: &[Release],
     ) -> Result<Answered<Vec<ReleaseAnswer>>, StoreError> {
-        let jobs = releases.iter().map(|release| &release.occurrence.job);
-        let terms = terms(self, jobs, Room::Frees)?;
+        let subjects = releases.iter().map(|release| {
+            let dependents = &*release.dependents;
+            (&release.occurrence.job, release.shard, dependents)
+        });
+        let terms = terms(self, subjects, Room::Frees)?;
         let (caller, releases) = (caller.clone(), releases.to_vec());
         self.transact(terms, move |draft| {
             batch::release(draft, &caller, &releases)
         })
         .await
+    }
+
+    async fn order(
+        &self,
+        caller: &Caller,
+        orders: &[Order],
+    ) -> Result<Answered<Vec<OrderAnswer>>, StoreError> {
+        let subjects = orders
+            .iter()
+            .map(|order| (&order.job, 0, &*order.dependents));
+        let terms = terms(self, subjects, Room::Takes)?;
+        let (caller, orders) = (caller.clone(), orders.to_vec());
+        self.transact(terms, move |draft| batch::order(draft, &caller, &orders))
+            .await
     }
 
     async fn observe(
@@ -238,10 +264,12 @@ impl<E: Engine> Store for E {
             let entered = self.transact(terms, move |draft| Ok(batch::enter(draft, &caller)));
             grace = entered.await?;
         }
-        let leases = look.records.into_iter().filter_map(batch::observed);
+        let (leases, openings) = shown(&look.records, scope, now);
         let answer = Observation {
-            leases: leases.collect(),
-            next_deadline: look.next,
+            leases,
+            openings,
+            next_look: look.next,
+            peers: peers(look.replicas.iter(), now),
             grace,
         };
         Ok(Answered { now, answer })
@@ -281,32 +309,5 @@ impl<E: Engine> Store for E {
 
     fn events(&self) -> broadcast::Receiver<StoreEvent> {
         Engine::events(self)
-    }
-}
-
-impl Record {
-    /// The record as `status` shows it.
-    fn to_state(&self, job: &JobName) -> JobState {
-        let standing = match self.state {
-            State::New => None,
-            State::Running => Some(Standing::Running {
-                deadline: self.deadline,
-            }),
-            State::Ended(outcome) => Some(Standing::Ended(outcome)),
-        };
-        let last = standing.map(|standing| LastAttempt {
-            scheduled_at: self.scheduled_at,
-            attempt: self.attempt,
-            run_id: self.run_id,
-            token: self.token,
-            replica: self.holder.name.clone(),
-            since: self.since,
-            standing,
-        });
-        JobState {
-            job: job.clone(),
-            settled_until: self.settled_until,
-            last,
-        }
     }
 }

@@ -8,11 +8,11 @@ use super::StoreError;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::BATCH_LIMIT;
 
-/// Refuses a batch that is too large, or that names a job twice: of two requests for one job
-/// in one atomic step neither comes first.
+/// Refuses a batch that is too large, or that names a shard of a job twice: of two requests for
+/// one in one atomic step neither comes first.
 pub(super) fn check_batch<'a>(
     place: &str,
-    jobs: impl Iterator<Item = &'a JobName>,
+    jobs: impl Iterator<Item = (&'a JobName, u32)>,
 ) -> Result<(), StoreError> {
     let refused = |cause: String, cure: &str| StoreError::Refused {
         place: place.to_owned(),
@@ -22,11 +22,11 @@ pub(super) fn check_batch<'a>(
     let mut seen = HashSet::new();
     for job in jobs {
         if seen.len() == BATCH_LIMIT {
-            let cause = format!("a batch holds at most {BATCH_LIMIT} jobs");
+            let cause = format!("a batch holds at most {BATCH_LIMIT} items");
             return Err(refused(cause, "cut it into several"));
         }
         if !seen.insert(job) {
-            let cause = format!("job `{job}` comes twice in one batch");
+            let cause = format!("job `{}` comes twice in one batch", job.0);
             return Err(refused(cause, "send its requests one after the other"));
         }
     }

@@ -20,6 +20,7 @@ mod limits;
 pub mod memory;
 pub mod redis;
 mod rules;
+mod shown;
 pub mod sqlite;
 mod url;
 
@@ -34,12 +35,14 @@ pub use self::url::open;
 
 use crate::scheduler::job::JobName;
 pub use crate::scheduler::lease::{
-    ABANDONED_AFTER, Answered, Caller, Observation, ObservedLease, Registration, Scope,
+    ABANDONED_AFTER, Answered, Caller, Enrolment, Observation, ObservedLease, Opening, Order,
+    OrderAnswer, OrderKind, Registration, Scope,
 };
 use crate::scheduler::lease::{
-    Claim, ClaimAnswer, FencingToken, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer,
-    Replica, RunId, Sighting,
+    Claim, ClaimAnswer, FencingToken, Origin, Output, Release, ReleaseAnswer, Renewal,
+    RenewalAnswer, Replica, RunId,
 };
+use crate::scheduler::policy::Tags;
 use crate::scheduler::time::Timestamp;
 
 /// Of how many attempts of a job the output is kept. The attempts themselves are kept up to
@@ -60,7 +63,7 @@ pub const REPLICA_RETENTION: Duration = Duration::from_secs(24 * 3600);
 const EVENT_CAPACITY: usize = 64;
 
 /// What a replica tells of itself, and how often it is heard of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaInfo {
     /// Its software.
     pub version: String,
@@ -76,6 +79,18 @@ pub struct ReplicaInfo {
     pub jobs: u32,
     /// It takes no new work.
     pub draining: bool,
+    /// What it has, for jobs that ask for it.
+    #[serde(default)]
+    pub tags: Tags,
+    /// How many attempts it runs at once, at most.
+    #[serde(default)]
+    pub max_running: Option<u32>,
+    /// A digest of its table: replicas with different ones run different tables.
+    #[serde(default)]
+    pub digest: String,
+    /// For how long it is taken for alive without being heard of again, in milliseconds.
+    #[serde(default)]
+    pub alive_ms: u64,
 }
 
 /// The state of everything, for `status`.
@@ -96,8 +111,59 @@ pub struct JobState {
     pub job: JobName,
     /// Occurrences up to here are settled.
     pub settled_until: Timestamp,
-    /// The newest attempt; none where the job never ran.
-    pub last: Option<LastAttempt>,
+    /// The schedule in force, see [`crate::scheduler::schedule::Schedule::identity`]; empty
+    /// where none was told yet.
+    pub schedule: String,
+    /// Its pause, if it is paused.
+    pub paused: Option<Pause>,
+    /// Since when it is disabled, if it is.
+    pub disabled: Option<Timestamp>,
+    /// The newest attempt, of each shard of the newest occurrence that was granted; empty where
+    /// the job never ran.
+    pub attempts: Vec<LastAttempt>,
+    /// What waits for its turn, in order.
+    pub waiting: Vec<WaitingOccurrence>,
+    /// What waits for the success of other jobs: the instant, and whose occurrences of it are
+    /// over.
+    pub joins: Vec<(Timestamp, Vec<JobName>)>,
+}
+
+impl JobState {
+    /// The attempt that says most of how the job stands: one that runs, or else one that is not
+    /// over, or that did not succeed.
+    pub fn last(&self) -> Option<&LastAttempt> {
+        self.attempts.iter().min_by_key(|one| match one.standing {
+            Standing::Running { .. } => 0,
+            Standing::Again { .. } => 1,
+            Standing::Idle => 2,
+            Standing::Ended(crate::scheduler::lease::Outcome::Succeeded) => 4,
+            Standing::Ended(_) => 3,
+        })
+    }
+}
+
+/// A pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Since when.
+    pub since: Timestamp,
+    /// Who asked for it.
+    pub by: String,
+}
+
+/// An occurrence that waits for its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingOccurrence {
+    /// Its instant.
+    pub scheduled_at: Timestamp,
+    /// What brought it about.
+    pub origin: Origin,
+    /// Who asked for it.
+    pub by: Option<String>,
+    /// Since when it waits.
+    pub since: Timestamp,
+    /// Until when it may start.
+    pub start_by: Option<Timestamp>,
 }
 
 /// The newest attempt of a job.
@@ -105,7 +171,11 @@ pub struct JobState {
 pub struct LastAttempt {
     /// Its occurrence.
     pub scheduled_at: Timestamp,
-    /// Its number.
+    /// What brought that about.
+    pub origin: Origin,
+    /// Who asked for it.
+    pub by: Option<String>,
+    /// Its number; 0 where the shard wasn't started yet.
     pub attempt: u32,
     /// Its id.
     pub run_id: RunId,
@@ -127,6 +197,15 @@ pub enum Standing {
         /// By the store's clock.
         deadline: Timestamp,
     },
+    /// It ended, and another attempt may begin at that instant.
+    Again {
+        /// How it ended.
+        outcome: crate::scheduler::lease::Outcome,
+        /// The earliest instant of the next.
+        at: Timestamp,
+    },
+    /// It is free to be claimed for the first time.
+    Idle,
     /// It ended.
     Ended(crate::scheduler::lease::Outcome),
 }
@@ -145,8 +224,10 @@ pub struct ReplicaState {
 /// News that shorten a wait. They may be lost: nothing depends on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StoreEvent {
-    /// An occurrence was handed over and waits for a replica.
-    HandedOver,
+    /// Something may be claimed: it was handed over, its turn came, or somebody asked for it.
+    Opening,
+    /// Somebody's attempt is to end: holders learn by renewing whether it is theirs.
+    StopAsked,
     /// The connection was made anew: what happened meanwhile was not heard.
     Reconnected,
 }
@@ -199,12 +280,13 @@ pub trait Store: Send + Sync + 'static {
     /// Makes sure that the store can be used: connects, creates what has to be there.
     async fn ready(&self) -> Result<(), StoreError>;
 
-    /// Makes jobs known to the ledger. A job that was not has everything up to now settled: a
-    /// new job never runs its past. Answers in the order of `jobs`.
+    /// Makes jobs known to the ledger, with the schedules that are in force from now on. A job
+    /// that was not known has everything up to now settled: a new job never runs its past.
+    /// Answers in the order of `jobs`.
     async fn register(
         &self,
         caller: &Caller,
-        jobs: &[JobName],
+        jobs: &[Enrolment],
     ) -> Result<Answered<Vec<Registration>>, StoreError>;
 
     /// Claims occurrences, at most [`crate::scheduler::lease::BATCH_LIMIT`], of different jobs.
@@ -229,6 +311,13 @@ pub trait Store: Send + Sync + 'static {
         caller: &Caller,
         releases: &[Release],
     ) -> Result<Answered<Vec<ReleaseAnswer>>, StoreError>;
+
+    /// Does what people ask for, whatever replica it concerns. Answers in the order of `orders`.
+    async fn order(
+        &self,
+        caller: &Caller,
+        orders: &[Order],
+    ) -> Result<Answered<Vec<OrderAnswer>>, StoreError>;
 
     /// Says that the caller lives, and sees what there is to take over.
     async fn observe(
@@ -256,14 +345,4 @@ pub trait Store: Send + Sync + 'static {
 
     /// Subscribes to news from other replicas.
     fn events(&self) -> broadcast::Receiver<StoreEvent>;
-}
-
-/// What to watch of a lease.
-impl From<&rules::Record> for Sighting {
-    fn from(record: &rules::Record) -> Self {
-        Sighting {
-            token: record.token,
-            deadline: record.deadline,
-        }
-    }
 }

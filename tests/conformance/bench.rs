@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use soloist::scheduler::job::{JobName, OnCrash};
+use soloist::scheduler::job::JobName;
 use soloist::scheduler::lease::{
-    AttemptDetail, Caller, Claim, ClaimAnswer, FencingToken, Grant, Held, Observation, Occurrence,
-    Origin, Outcome, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, Replica, Retention,
-    RunId, Scope,
+    Caller, Claim, ClaimAnswer, Enrolment, FencingToken, Grant, Held, Observation, Occurrence,
+    Outcome, Release, ReleaseAnswer, Renewal, RenewalAnswer, Replica, Retention, RunId, Scope,
 };
 use soloist::scheduler::time::Timestamp;
 use soloist::store::{Answered, AttemptRecord, ReplicaInfo, Store};
@@ -85,11 +84,9 @@ impl Peer {
 
     /// Makes a job known; its first occurrence may be due right after the answer.
     pub(crate) async fn first_due(&self, job: &JobName) -> Timestamp {
-        let answered = self
-            .store
-            .register(&self.caller, std::slice::from_ref(job))
-            .await;
-        let registration = answered.expect("the store answers").answer[0];
+        let enrolments = [enrolment(job)];
+        let answered = self.store.register(&self.caller, &enrolments).await;
+        let registration = answered.expect("the store answers").answer.remove(0);
         assert!(registration.new, "each law has jobs of its own");
         registration.settled_until + STEP
     }
@@ -133,7 +130,7 @@ impl Peer {
     pub(crate) async fn renew(&self, renewal: &Renewal) -> RenewalAnswer {
         let renewals = std::slice::from_ref(renewal);
         let answered = self.store.renew(&self.caller, renewals).await;
-        answered.expect("the store answers").answer[0]
+        answered.expect("the store answers").answer.remove(0)
     }
 
     pub(crate) async fn release(&self, release: &Release) -> ReleaseAnswer {
@@ -164,7 +161,7 @@ impl Peer {
             if let Some(lease) = leases.find(|lease| lease.job == *job) {
                 return lease.held;
             }
-            let next = seen.answer.next_deadline.expect("its lease is there");
+            let next = seen.answer.next_look.expect("its lease is there");
             tokio::time::sleep(next.saturating_since(seen.now) + STEP).await;
         }
         panic!("the lease of {job} never ran out");
@@ -186,28 +183,38 @@ pub(crate) fn job(name: &str) -> JobName {
     JobName::new(name).expect("laws use good names")
 }
 
+/// A job of each second, as a table would tell of it.
+pub(crate) fn enrolment(job: &JobName) -> Enrolment {
+    Enrolment {
+        job: job.clone(),
+        schedule: "* * * * * *".to_owned(),
+        enabled: true,
+        change: None,
+        retention: RETENTION,
+    }
+}
+
+pub(crate) const RETENTION: Retention = Retention {
+    limit: 1000,
+    age: Duration::from_secs(30 * 24 * 3600),
+};
+
 pub(crate) fn run_id() -> RunId {
     RunId::new(Uuid::now_v7())
 }
 
 /// A claim by the schedule, with everything else as it is by default.
 pub(crate) fn claim(job: &JobName, scheduled_at: Timestamp) -> Claim {
+    let occurrence = Occurrence {
+        job: job.clone(),
+        scheduled_at,
+    };
+    let start_by = scheduled_at + Duration::from_secs(3600);
     Claim {
-        occurrence: Occurrence {
-            job: job.clone(),
-            scheduled_at,
-        },
-        origin: Origin::Schedule,
-        run_id: run_id(),
-        on_crash: OnCrash::Rerun,
-        max_attempts: 10,
-        start_by: scheduled_at + Duration::from_secs(3600),
+        claim_by: start_by,
+        start_by,
         ttl: LONG_TTL,
-        watched: None,
-        retention: Retention {
-            limit: 1000,
-            age: Duration::from_secs(30 * 24 * 3600),
-        },
+        ..Claim::new(occurrence, run_id())
     }
 }
 
@@ -228,32 +235,12 @@ pub(crate) fn later(claim: &Claim, steps: u32) -> Claim {
 
 /// The renewal of what a claim was granted.
 pub(crate) fn renewal(claim: &Claim, grant: &Grant) -> Renewal {
-    Renewal {
-        occurrence: claim.occurrence.clone(),
-        origin: claim.origin,
-        run_id: claim.run_id,
-        token: grant.token,
-        attempt: grant.attempt,
-        on_crash: claim.on_crash,
-        ttl: claim.ttl,
-        last_deadline: grant.deadline,
-    }
+    Renewal::of(claim, grant)
 }
 
 /// The release of what a claim was granted.
 pub(crate) fn release(claim: &Claim, grant: &Grant, outcome: Outcome) -> Release {
-    Release {
-        occurrence: claim.occurrence.clone(),
-        origin: claim.origin,
-        run_id: claim.run_id,
-        token: grant.token,
-        attempt: grant.attempt,
-        on_crash: claim.on_crash,
-        outcome,
-        detail: AttemptDetail::default(),
-        output: Output::default(),
-        retention: claim.retention,
-    }
+    Release::of(claim, grant, outcome)
 }
 
 pub(crate) fn info() -> ReplicaInfo {
@@ -264,6 +251,6 @@ pub(crate) fn info() -> ReplicaInfo {
         skew_ms: -3,
         running: 1,
         jobs: 2,
-        draining: false,
+        ..ReplicaInfo::default()
     }
 }

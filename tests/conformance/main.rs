@@ -21,7 +21,7 @@ macro_rules! conformance {
                     a_claim_sent_again_after_the_release_is_not_granted_again
                     a_claim_that_comes_too_early_is_told_how_long_to_wait
                     an_occurrence_past_its_start_by_is_recorded_as_missed
-                    an_occurrence_that_a_newer_one_overtook_is_missed_for_that
+                    what_a_newer_occurrence_overtook_is_missed_as_one_line
                     an_occurrence_older_than_the_newest_is_finished
                     an_occurrence_during_another_one_is_recorded_as_skipped
                     a_manual_occurrence_waits_for_the_running_one_and_consumes_nothing

@@ -103,7 +103,7 @@ async fn two_namespaces_never_meet() {
     assert_eq!(here.history(None, 10).await.unwrap().len(), 1);
     assert!(there.history(None, 10).await.unwrap().is_empty());
     let jobs = there.snapshot().await.unwrap().answer.jobs;
-    let standing = jobs[0].last.as_ref().unwrap().standing;
+    let standing = jobs[0].last().unwrap().standing;
     assert!(matches!(standing, Standing::Running { .. }));
     assert!(news.try_recv().is_err());
 }
@@ -154,13 +154,13 @@ async fn a_hand_over_is_told_to_the_other_replicas() {
     let grant = win(&here, &one, &claim).await;
     let handed_over = release(&claim, &grant, Outcome::HandedOver);
     here.release(&one, &[handed_over]).await.unwrap();
-    assert_eq!(news.recv().await.unwrap(), StoreEvent::HandedOver);
+    assert_eq!(news.recv().await.unwrap(), StoreEvent::Opening);
 
     let seen = there
         .observe(&other, &info(), Scope::Overdue)
         .await
         .unwrap();
-    assert!(seen.answer.leases[0].handed_over);
+    assert_eq!(seen.answer.openings[0].occurrence, claim.occurrence);
     claim.run_id = soloist::scheduler::lease::RunId::new(uuid::Uuid::new_v4());
     assert_eq!(win(&there, &other, &claim).await.attempt, 2);
 }

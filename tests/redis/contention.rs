@@ -229,7 +229,7 @@ fn check_lines(
 async fn running(store: &RedisStore) -> BTreeSet<FencingToken> {
     let snapshot = store.snapshot().await.expect("a server that answers");
     let newest = snapshot.answer.jobs.into_iter();
-    let newest = newest.filter_map(|state| state.last);
+    let newest = newest.filter_map(|state| state.last().cloned());
     newest
         .filter(|last| matches!(last.standing, Standing::Running { .. }))
         .map(|last| last.token)

@@ -96,7 +96,7 @@ impl Crossing {
         let snapshot = self.direct.snapshot().await.expect("a server that answers");
         let mut jobs = snapshot.answer.jobs.into_iter();
         let state = jobs.find(|state| state.job == job(name))?;
-        state.last.map(|last| last.token)
+        state.last().map(|last| last.token)
     }
 }
 

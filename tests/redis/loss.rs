@@ -241,7 +241,7 @@ async fn a_restart_that_kept_its_data_opens_a_grace_window_too() {
     let answered = persist(|| store.claim(&rival, &takeover)).await;
     assert!(matches!(answered.answer[0], ClaimAnswer::Grace { .. }));
     let jobs = store.snapshot().await.unwrap().answer.jobs;
-    let last = jobs[0].last.as_ref().unwrap();
+    let last = jobs[0].last().unwrap();
     assert_eq!(last.token, grant.token);
     assert!(matches!(last.standing, Standing::Running { .. }));
 }

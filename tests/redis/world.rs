@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use soloist::scheduler::job::{JobName, OnCrash};
+use soloist::scheduler::job::JobName;
 use soloist::scheduler::lease::{
-    AttemptDetail, Captured, Claim, ClaimAnswer, FencingToken, Grant, Occurrence, Origin, Outcome,
-    Output, Release, Renewal, Replica, Retention, RunId, Scope,
+    Captured, Claim, ClaimAnswer, FencingToken, Grant, Occurrence, Outcome, Output, Release,
+    Renewal, Replica, Retention, RunId, Scope,
 };
 use soloist::scheduler::time::Timestamp;
 use soloist::store::redis::RedisStore;
@@ -63,7 +63,7 @@ pub(crate) fn info() -> ReplicaInfo {
         skew_ms: -3,
         running: 2,
         jobs: 5,
-        draining: false,
+        ..ReplicaInfo::default()
     }
 }
 
@@ -98,19 +98,17 @@ pub(crate) async fn just_due(store: &RedisStore) -> Timestamp {
 }
 
 pub(crate) fn claim(name: &str, scheduled_at: Timestamp) -> Claim {
+    let occurrence = Occurrence {
+        job: job(name),
+        scheduled_at,
+    };
+    let start_by = scheduled_at + Duration::from_secs(3600);
     Claim {
-        occurrence: Occurrence {
-            job: job(name),
-            scheduled_at,
-        },
-        origin: Origin::Schedule,
-        run_id: RunId::new(Uuid::new_v4()),
-        on_crash: OnCrash::Rerun,
-        max_attempts: 10,
-        start_by: scheduled_at + Duration::from_secs(3600),
+        claim_by: start_by,
+        start_by,
         ttl: TTL,
-        watched: None,
         retention: RETENTION,
+        ..Claim::new(occurrence, RunId::new(Uuid::new_v4()))
     }
 }
 
@@ -129,31 +127,11 @@ pub(crate) async fn win(store: &RedisStore, caller: &Caller, claim: &Claim) -> G
 }
 
 pub(crate) fn renewal(claim: &Claim, grant: &Grant) -> Renewal {
-    Renewal {
-        occurrence: claim.occurrence.clone(),
-        origin: claim.origin,
-        run_id: claim.run_id,
-        token: grant.token,
-        attempt: grant.attempt,
-        on_crash: claim.on_crash,
-        ttl: claim.ttl,
-        last_deadline: grant.deadline,
-    }
+    Renewal::of(claim, grant)
 }
 
 pub(crate) fn release(claim: &Claim, grant: &Grant, outcome: Outcome) -> Release {
-    Release {
-        occurrence: claim.occurrence.clone(),
-        origin: claim.origin,
-        run_id: claim.run_id,
-        token: grant.token,
-        attempt: grant.attempt,
-        on_crash: claim.on_crash,
-        outcome,
-        detail: AttemptDetail::default(),
-        output: Output::default(),
-        retention: claim.retention,
-    }
+    Release::of(claim, grant, outcome)
 }
 
 pub(crate) fn printed(text: &[u8]) -> Output {

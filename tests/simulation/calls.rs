@@ -15,7 +15,13 @@ fn now<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, String
 }
 
 /// Carries a call out and tells what the driver would tell.
-pub(crate) fn ask(store: &MemoryStore, effect: &Effect, caller: &Caller, sent: BootTime) -> Event {
+pub(crate) fn ask(
+    store: &MemoryStore,
+    effect: &Effect,
+    caller: &Caller,
+    info: &ReplicaInfo,
+    sent: BootTime,
+) -> Event {
     match effect {
         Effect::Register(jobs) => {
             let result = now(store.register(caller, jobs));
@@ -49,22 +55,11 @@ pub(crate) fn ask(store: &MemoryStore, effect: &Effect, caller: &Caller, sent: B
                 result: now(store.release(caller, releases)),
             }
         }
-        Effect::Observe(scope) => {
-            let info = ReplicaInfo {
-                version: String::new(),
-                host: String::new(),
-                pid: 1,
-                skew_ms: 0,
-                running: 0,
-                jobs: 0,
-                draining: false,
-            };
-            Event::Observed {
-                scope: *scope,
-                sent,
-                result: now(store.observe(caller, &info, *scope)),
-            }
-        }
+        Effect::Observe(scope) => Event::Observed {
+            scope: *scope,
+            sent,
+            result: now(store.observe(caller, info, *scope)),
+        },
         other => unreachable!("not a call: {other:?}"),
     }
 }

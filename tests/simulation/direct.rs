@@ -8,6 +8,7 @@ use soloist::scheduler::lease::{
     Answered, AttemptDetail, Claim, ClaimAnswer, FencingToken, Grant, Output, Registration,
     Renewal, RenewalAnswer, Replica, RunId,
 };
+use soloist::scheduler::policy::Tags;
 use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::scheduler::{
     Attempt, Effect, EndedHow, Ending, Event, Notice, Purpose, Scheduler, Settings,
@@ -36,6 +37,8 @@ impl Hand {
             },
             shutdown_grace: Duration::from_secs(5),
             purpose,
+            tags: Tags::new(),
+            max_running: None,
         };
         let mut drawn = 0u8;
         let entropy = Box::new(move || {
@@ -55,6 +58,8 @@ impl Hand {
         let known = Registration {
             settled_until: GENESIS,
             new: false,
+            former_schedule: None,
+            openings: Vec::new(),
         };
         hand.tell(Event::Registered {
             jobs: registered.expect("it registers first"),
@@ -113,6 +118,7 @@ impl Hand {
         let grant = ClaimAnswer::Granted(Grant {
             token: TOKEN,
             attempt: 1,
+            failures: 0,
             deadline: GENESIS + self.now + TTL,
             remaining: TTL,
         });

@@ -140,6 +140,7 @@ fn answer(hand: &mut Hand, renewal: Renewal, sent: BootTime) {
     let answer = RenewalAnswer::Renewed {
         deadline: GENESIS + hand.now + TTL,
         remaining: TTL,
+        stop: None,
     };
     hand.tell(Event::Renewed {
         renewals: vec![renewal],

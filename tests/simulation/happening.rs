@@ -3,6 +3,7 @@
 use soloist::scheduler::lease::{Caller, RunId};
 use soloist::scheduler::time::BootTime;
 use soloist::scheduler::{Effect, EndedHow, Event};
+use soloist::store::ReplicaInfo;
 
 /// What is on its way, and reaches a replica or the store later.
 pub(crate) enum Happening {
@@ -16,6 +17,7 @@ pub(crate) enum Happening {
         life: u64,
         effect: Box<Effect>,
         caller: Box<Caller>,
+        info: Box<ReplicaInfo>,
         sent: BootTime,
     },
     EndOfRun {

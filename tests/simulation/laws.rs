@@ -12,9 +12,14 @@ use crate::world::{Chance, Network, World};
 /// Seeds of an ordinary run; `SEEDS` asks for more, `SEED` for one.
 const SEEDS: u64 = 300;
 
-pub(crate) fn job(name: &str, schedule: &str) -> Job {
+/// A schedule in UTC.
+pub(crate) fn utc(name: &str, text: &str) -> Schedule {
     let zone = jiff::tz::TimeZone::UTC;
-    let schedule = Schedule::parse(schedule, name, zone, DstGap::default(), DstFold::default());
+    let schedule = Schedule::parse(text, name, zone, DstGap::default(), DstFold::default());
+    schedule.expect("a schedule")
+}
+
+pub(crate) fn job(name: &str, schedule: &str) -> Job {
     let program = Program::Command(vec!["true".to_owned()]);
     Job {
         kill_grace: Duration::from_secs(1),
@@ -24,7 +29,7 @@ pub(crate) fn job(name: &str, schedule: &str) -> Job {
         },
         ..Job::new(
             JobName::new(name).expect("a name"),
-            schedule.expect("a schedule"),
+            utc(name, schedule),
             program,
         )
     }
@@ -74,6 +79,31 @@ pub(crate) fn check(world: &World) {
     }
     for (name, alive) in world.alive() {
         assert!(alive <= 1, "{name}: {alive} alive\n{world:?}");
+    }
+}
+
+/// Never two attempts of one shard alive at once, never one attempt of a shard twice, and never
+/// two occurrences of one job alive at once.
+pub(crate) fn check_shards(world: &World) {
+    let mut jobs: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for run in world.runs.values() {
+        jobs.entry(&run.job).or_default().push(run);
+        let attempt = (&run.job, run.scheduled_at, run.shard, run.attempt);
+        assert!(seen.insert(attempt), "{attempt:?} started twice\n{world:?}");
+    }
+    for runs in jobs.values() {
+        for (index, run) in runs.iter().enumerate() {
+            for other in &runs[..index] {
+                let end = |run: &crate::world::Run| run.ended.unwrap_or(world.now);
+                let apart = end(run) <= other.started || end(other) <= run.started;
+                let shards = run.scheduled_at == other.scheduled_at && run.shard != other.shard;
+                assert!(
+                    apart || shards,
+                    "two alive at once\n{run:#?}{other:#?}\n{world:?}"
+                );
+            }
+        }
     }
 }
 

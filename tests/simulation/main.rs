@@ -2,11 +2,13 @@
 //! network that loses and delays, replicas that crash and freeze, and one seed that decides
 //! everything. `SEED=n cargo test --test simulation` replays a seed.
 
+mod accounting;
 mod calls;
 mod chance;
 mod direct;
 mod guards;
 mod happening;
 mod laws;
+mod policies;
 mod recovery;
 mod world;

@@ -15,12 +15,14 @@ use futures_util::FutureExt;
 use soloist::clock::Clock;
 use soloist::scheduler::job::Job;
 use soloist::scheduler::lease::{AttemptDetail, FencingToken, Output, Replica, RunId};
+use soloist::scheduler::policy::Tags;
 use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::scheduler::{
     Attempt, Effect, EndedHow, Ending, Event, Notice, Purpose, Scheduler, Settings,
 };
 use soloist::store::memory::MemoryStore;
-use soloist::store::{AttemptRecord, Store};
+use soloist::store::{AttemptRecord, ReplicaInfo, Store, StoreEvent};
+use tokio::sync::broadcast;
 use uuid::Uuid;
 
 pub(crate) use crate::chance::Chance;
@@ -58,6 +60,9 @@ pub(crate) struct Network {
     pub(crate) slowest_ms: u64,
 }
 
+/// How an attempt ends.
+pub(crate) type Fate = fn(&mut Chance, &Attempt) -> EndedHow;
+
 /// How long a job's attempt runs.
 pub(crate) type Length = fn(&mut Chance) -> Duration;
 
@@ -76,6 +81,7 @@ pub(crate) struct Run {
     pub(crate) job: String,
     pub(crate) scheduled_at: Timestamp,
     pub(crate) attempt: u32,
+    pub(crate) shard: u32,
     pub(crate) token: FencingToken,
     pub(crate) replica: usize,
     /// In which life of the replica.
@@ -97,8 +103,11 @@ pub(crate) struct World {
     pub(crate) replicas: Vec<SimReplica>,
     pub(crate) store: Arc<MemoryStore>,
     store_clock: Arc<StoreClock>,
-    jobs: Vec<Arc<Job>>,
+    news: broadcast::Receiver<StoreEvent>,
+    pub(crate) jobs: Vec<Arc<Job>>,
     length: Length,
+    /// How attempts end that nobody ends.
+    pub(crate) fate: Fate,
     queue: BinaryHeap<Reverse<(Duration, u64, Happening)>>,
     sequence: u64,
 }
@@ -115,6 +124,20 @@ pub(crate) struct SimReplica {
     wakes_at: Option<Duration>,
     /// Until then, by the world's time, it gets no CPU.
     frozen_until: Duration,
+    tags: Tags,
+    max_running: Option<u32>,
+}
+
+/// What a replica says of itself.
+fn info(scheduler: &Scheduler) -> ReplicaInfo {
+    ReplicaInfo {
+        running: u32::try_from(scheduler.running()).expect("a few"),
+        draining: scheduler.is_draining(),
+        tags: scheduler.tags().clone(),
+        max_running: scheduler.max_running(),
+        alive_ms: u64::try_from(scheduler.alive_for().as_millis()).expect("a while"),
+        ..ReplicaInfo::default()
+    }
 }
 
 impl fmt::Debug for World {
@@ -142,7 +165,11 @@ impl World {
     pub(crate) fn new(seed: u64, jobs: Vec<Job>, length: Length) -> Self {
         let store_clock = Arc::new(StoreClock::default());
         let clock: Arc<dyn Clock> = Arc::clone(&store_clock) as Arc<dyn Clock>;
+        let store = Arc::new(MemoryStore::new(clock));
         Self {
+            news: store.events(),
+            store,
+            fate: |_, _| EndedHow::Succeeded,
             chance: Chance::new(seed),
             network: Network {
                 slowest_ms: 5,
@@ -152,7 +179,6 @@ impl World {
             runs: BTreeMap::new(),
             deadlines: HashMap::new(),
             replicas: Vec::new(),
-            store: Arc::new(MemoryStore::new(clock)),
             store_clock,
             jobs: jobs.into_iter().map(Arc::new).collect(),
             length,
@@ -163,6 +189,11 @@ impl World {
 
     /// Starts a replica and gives its number.
     pub(crate) fn start(&mut self) -> usize {
+        self.start_with(Tags::new(), None)
+    }
+
+    /// Starts one that has tags and a limit.
+    pub(crate) fn start_with(&mut self, tags: Tags, max_running: Option<u32>) -> usize {
         let number = self.replicas.len();
         let boot_offset = Duration::from_millis(self.chance.below(1_000_000_000));
         self.replicas.push(SimReplica {
@@ -174,6 +205,8 @@ impl World {
             life: 0,
             wakes_at: None,
             frozen_until: Duration::ZERO,
+            tags,
+            max_running,
         });
         self.revive(number);
         number
@@ -193,6 +226,8 @@ impl World {
             replica,
             shutdown_grace: Duration::from_secs(5),
             purpose: Purpose::Table,
+            tags: self.replicas[number].tags.clone(),
+            max_running: self.replicas[number].max_running,
         };
         let entropy = Box::new(move || {
             let mut bytes = [0; 10];
@@ -313,9 +348,10 @@ impl World {
                 life,
                 effect,
                 caller,
+                info,
                 sent,
             } => {
-                self.arrive(replica, life, *effect, &caller, sent);
+                self.arrive(replica, life, *effect, &caller, &info, sent);
             }
             Happening::GuardDue { run } => self.guard_due(run),
             Happening::Wake { .. } | Happening::Deliver { .. } => {}
@@ -409,7 +445,8 @@ impl World {
             Effect::Finish => {}
             call => {
                 let caller = scheduler.caller(boot, CALL_TIMEOUT);
-                self.send(number, call, caller, boot);
+                let info = info(scheduler);
+                self.send(number, call, caller, info, boot);
             }
         }
     }
@@ -424,6 +461,7 @@ impl World {
             job: attempt.job.name.to_string(),
             scheduled_at: attempt.scheduled_at,
             attempt: attempt.number,
+            shard: attempt.shard,
             token: attempt.token,
             replica: number,
             life,
@@ -435,7 +473,7 @@ impl World {
         self.runs.insert(attempt.run_id, run);
         self.guard(attempt.run_id, attempt.guard);
         let length = (self.length)(&mut self.chance);
-        let how = EndedHow::Succeeded;
+        let how = (self.fate)(&mut self.chance, attempt);
         let end = Happening::EndOfRun {
             run: attempt.run_id,
             replica: number,

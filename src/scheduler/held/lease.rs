@@ -11,6 +11,7 @@ use crate::scheduler::effect::{EndedHow, Ending, Guard, Notice, StopReason};
 use crate::scheduler::job::{Job, OnCrash};
 use crate::scheduler::lease::{
     AttemptDetail, Claim, Grant, Origin, Outcome, Output, Release, Renewal, RenewalAnswer, RunId,
+    StopFor,
 };
 use crate::scheduler::margins::Margins;
 use crate::scheduler::time::{BootTime, Timestamp};
@@ -32,6 +33,8 @@ pub(super) struct Lease {
     last_deadline: Timestamp,
     renew_at: BootTime,
     renewing: bool,
+    /// There is something to hear that the renewal on its way may have come too early for.
+    renew_again: bool,
     stopping: Option<StopReason>,
     /// When a drain stops it.
     pub(super) drain_at: Option<BootTime>,
@@ -43,6 +46,8 @@ pub(super) struct Lease {
 pub(super) struct Ended {
     pub(super) ending: Ending,
     pub(super) outcome: Outcome,
+    /// After how long another attempt is to follow a failure.
+    pub(super) retry_after: Option<Duration>,
     release_at: BootTime,
     pub(super) releasing: bool,
     pub(super) failures: u32,
@@ -77,6 +82,7 @@ impl Lease {
             last_deadline: grant.deadline,
             renew_at: sent + margins.renewal_interval(),
             renewing: false,
+            renew_again: false,
             stopping: None,
             drain_at: None,
             ended: None,
@@ -103,11 +109,20 @@ impl Lease {
             Some(RenewalAnswer::Renewed {
                 deadline,
                 remaining,
+                stop,
             }) => {
                 self.last_deadline = deadline;
-                self.renew_at = sent + self.margins.renewal_interval();
+                self.renew_at = match std::mem::take(&mut self.renew_again) {
+                    true => now,
+                    false => sent + self.margins.renewal_interval(),
+                };
                 let until = self.margins.trust_until(sent, remaining);
-                self.trust(until).map(AfterRenewal::Guard)
+                let guard = self.trust(until);
+                let asked = stop.and_then(|order| self.asked_to_stop(order.why));
+                // The lease lasts for as long as the attempt takes to end.
+                asked
+                    .map(AfterRenewal::Stop)
+                    .or(guard.map(AfterRenewal::Guard))
             }
             Some(RenewalAnswer::Lost) => {
                 self.renew_at = FAR_FUTURE;
@@ -123,7 +138,10 @@ impl Lease {
         }
         self.earlier_stop_at = self.stop_at();
         self.trust_until = until;
-        let may_go_on = matches!(self.stopping, None | Some(StopReason::Draining));
+        let may_go_on = !matches!(
+            self.stopping,
+            Some(StopReason::LeaseExpiring | StopReason::LeaseLost)
+        );
         (may_go_on && self.ended.is_none()).then(|| self.guard())
     }
 
@@ -155,8 +173,8 @@ impl Lease {
     /// once; but nobody else runs what a person asked for here.
     pub(super) fn end_unstarted(&mut self, reason: &str, now: BootTime) {
         let outcome = match self.claim.origin {
-            Origin::Schedule => Outcome::HandedOver,
-            Origin::Manual => Outcome::Cancelled,
+            Origin::RunOnce => Outcome::Cancelled,
+            _ => Outcome::HandedOver,
         };
         let ending = Ending {
             how: EndedHow::Stopped,
@@ -170,10 +188,25 @@ impl Lease {
         self.ended = Some(Ended {
             ending,
             outcome,
+            retry_after: self.retry_after(outcome),
             release_at: now,
             releasing: false,
             failures: 0,
         });
+    }
+
+    /// After how long another attempt is to follow. Nobody tries again what a person runs here
+    /// and sees fail.
+    fn retry_after(&self, outcome: Outcome) -> Option<Duration> {
+        let Claim {
+            occurrence, shard, ..
+        } = &self.claim;
+        let may = outcome.is_failure()
+            && self.claim.origin != Origin::RunOnce
+            && self.grant.attempt < self.claim.max_attempts;
+        let failures = self.grant.failures + 1;
+        let wait = || self.job.retry.wait(occurrence, *shard, failures);
+        may.then(wait).flatten()
     }
 
     /// The store did not answer to its release.
@@ -195,7 +228,10 @@ impl Lease {
             return None;
         }
         if now >= self.stop_at()
-            && !matches!(self.stopping, Some(reason) if reason != StopReason::Draining)
+            && !matches!(
+                self.stopping,
+                Some(StopReason::LeaseExpiring | StopReason::LeaseLost)
+            )
         {
             let left = self.trust_until.saturating_since(now);
             return Some(self.stop(StopReason::LeaseExpiring, left.min(self.job.kill_grace)));
@@ -211,6 +247,27 @@ impl Lease {
             return None;
         }
         Some(self.stop(StopReason::LeaseLost, Duration::ZERO))
+    }
+
+    /// Somebody, or a newer occurrence, wants it ended. A drain is no reason to let it go on.
+    fn asked_to_stop(&mut self, why: StopFor) -> Option<Stop> {
+        let stopping = !matches!(self.stopping, None | Some(StopReason::Draining));
+        if self.ended.is_some() || stopping {
+            return None;
+        }
+        let reason = match why {
+            StopFor::Replaced => StopReason::Replaced,
+            StopFor::Killed => StopReason::Killed,
+        };
+        Some(self.stop(reason, self.job.kill_grace))
+    }
+
+    /// Renews as soon as possible: there may be something to hear.
+    pub(super) fn renew_now(&mut self, now: BootTime) {
+        self.renew_again |= self.renewing;
+        if self.renewable() && self.ended.is_none() {
+            self.renew_at = self.renew_at.min(now);
+        }
     }
 
     fn stop(&mut self, reason: StopReason, grace: Duration) -> Stop {
@@ -236,6 +293,9 @@ impl Lease {
             (EndedHow::Succeeded, ..) => Outcome::Succeeded,
             (EndedHow::Failed, ..) => Outcome::Failed,
             (EndedHow::TimedOut, ..) => Outcome::TimedOut,
+            (EndedHow::Stopped, _, Some(StopReason::Replaced | StopReason::Killed)) => {
+                Outcome::Cancelled
+            }
             (EndedHow::Stopped, OnCrash::Rerun, _) => Outcome::HandedOver,
             (EndedHow::Stopped, OnCrash::Skip, Some(StopReason::Draining) | None) => {
                 Outcome::Cancelled
@@ -274,14 +334,8 @@ impl Lease {
 
     fn renewal(&self) -> Renewal {
         Renewal {
-            occurrence: self.claim.occurrence.clone(),
-            origin: self.claim.origin,
-            run_id: self.claim.run_id,
-            token: self.grant.token,
-            attempt: self.grant.attempt,
-            on_crash: self.claim.on_crash,
-            ttl: self.claim.ttl,
             last_deadline: self.last_deadline,
+            ..Renewal::of(&self.claim, &self.grant)
         }
     }
 
@@ -289,16 +343,10 @@ impl Lease {
         let ended = self.ended.as_mut()?;
         ended.releasing = true;
         Some(Release {
-            occurrence: self.claim.occurrence.clone(),
-            origin: self.claim.origin,
-            run_id: self.claim.run_id,
-            token: self.grant.token,
-            attempt: self.grant.attempt,
-            on_crash: self.claim.on_crash,
-            outcome: ended.outcome,
+            retry_after: ended.retry_after,
             detail: ended.ending.detail.clone(),
             output: ended.ending.output.clone(),
-            retention: self.claim.retention,
+            ..Release::of(&self.claim, &self.grant, ended.outcome)
         })
     }
 
@@ -323,8 +371,8 @@ impl Lease {
             None => renewal
                 .min(self.stop_at())
                 .min(self.drain_at.unwrap_or(FAR_FUTURE)),
-            Some(StopReason::Draining) => renewal.min(self.stop_at()),
-            Some(_) => renewal,
+            Some(StopReason::LeaseExpiring | StopReason::LeaseLost) => renewal,
+            Some(_) => renewal.min(self.stop_at()),
         }
     }
 }

@@ -241,6 +241,22 @@ impl Schedule {
         &self.0.text
     }
 
+    /// STUB
+    pub fn identity(&self) -> String {
+        self.0.text.to_string()
+    }
+    /// STUB
+    pub fn from_identity(text: &str, name: &str) -> Option<Self> {
+        Self::parse(
+            text,
+            name,
+            TimeZone::UTC,
+            DstGap::default(),
+            DstFold::default(),
+        )
+        .ok()
+    }
+
     /// The zone it is read in.
     pub fn zone(&self) -> &TimeZone {
         self.0.zone.time_zone()

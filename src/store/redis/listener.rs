@@ -10,6 +10,7 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::news;
 use crate::store::StoreEvent;
 
 /// How long subscribing may take.
@@ -54,8 +55,11 @@ impl Subscription {
                         self.tell(StoreEvent::Reconnected);
                     }
                     heard_before = true;
-                    while messages.next().await.is_some() {
-                        self.tell(StoreEvent::HandedOver);
+                    while let Some(message) = messages.next().await {
+                        let told: String = message.get_payload().unwrap_or_default();
+                        news::read(&told)
+                            .into_iter()
+                            .for_each(|event| self.tell(event));
                     }
                 }
                 Ok(Err(error)) => {

@@ -20,6 +20,7 @@ mod fault;
 mod keys;
 mod link;
 mod listener;
+mod news;
 mod place;
 mod reading;
 mod record;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use redis::Cmd;
 
 use super::keys::{CURRENT_LAYOUT, Keys};
+use super::news;
 use super::record::{LinePart, NO_AGENDA, line_parts, value_of};
 use super::reply::Shown;
 use super::scripts::{Call, Operation};
@@ -23,8 +24,6 @@ use crate::store::{ABANDONED_AFTER, REPLICA_RETENTION, ReplicaInfo};
 
 /// Stands for the value of a job on which nothing hangs.
 const NOT_COMPARED: &str = "*";
-/// What is published; those who hear of it look for themselves.
-const NEWS: &str = "look";
 
 /// A script with its keys and arguments; the server's run id is added when it is sent.
 pub(super) struct Request {
@@ -75,7 +74,7 @@ pub(super) fn write(keys: &Keys, terms: &Terms, shown: &Shown, changes: &Changes
     arguments.text(&keys.history_prefix);
     arguments.text(&keys.output_prefix);
     arguments.text(&keys.events);
-    arguments.text(if changes.news.is_empty() { "" } else { NEWS });
+    arguments.text(news::message(&changes.news));
     arguments.text(shown.values.len().to_string());
     arguments.jobs(&shown.values, changes);
     for line in &changes.lines {

@@ -11,53 +11,216 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::text;
-use crate::scheduler::job::OnCrash;
-use crate::scheduler::lease::{AttemptDetail, FencingToken, Outcome, Replica, RunId};
+use crate::scheduler::job::{JobName, OnCrash};
+use crate::scheduler::lease::{
+    AttemptDetail, FencingToken, Held, Occurrence, Opening, Origin, Outcome, Replica, RunId,
+    Sighting, StopOrder,
+};
 use crate::scheduler::time::Timestamp;
 
 /// What the ledger holds of one job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::store) struct Record {
-    #[serde(rename = "at")]
-    pub(in crate::store) scheduled_at: Timestamp,
-    #[serde(rename = "state")]
-    pub(in crate::store) state: State,
-    #[serde(rename = "holder")]
-    pub(in crate::store) holder: Replica,
-    #[serde(rename = "run")]
-    pub(in crate::store) run_id: RunId,
-    #[serde(rename = "token")]
-    pub(in crate::store) token: FencingToken,
-    #[serde(rename = "until")]
-    pub(in crate::store) deadline: Timestamp,
-    #[serde(rename = "n", skip_serializing_if = "text::is_default", default)]
-    pub(in crate::store) attempt: u32,
-    #[serde(
-        rename = "ttl",
-        with = "text::in_millis",
-        skip_serializing_if = "text::is_default",
-        default
-    )]
-    pub(in crate::store) ttl: Duration,
     /// Occurrences up to here are settled. Never falls.
-    #[serde(rename = "settled")]
+    #[serde(rename = "u")]
     pub(in crate::store) settled_until: Timestamp,
-    #[serde(rename = "crash", skip_serializing_if = "text::is_default", default)]
+    /// The highest token granted.
+    #[serde(rename = "k")]
+    pub(in crate::store) token: FencingToken,
+    /// The schedule in force.
+    #[serde(rename = "s", default, skip_serializing_if = "String::is_empty")]
+    pub(in crate::store) schedule: String,
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) paused: Option<Paused>,
+    /// Since when the tables have it disabled.
+    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) disabled: Option<Timestamp>,
+    /// The newest occurrence that was granted; none where the job never ran.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) current: Option<Current>,
+    /// Occurrences whose turn comes later, in order.
+    #[serde(rename = "w", default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::store) waiting: Vec<Waiting>,
+    /// Occurrences that wait for the success of other jobs.
+    #[serde(rename = "j", default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::store) joins: Vec<Join>,
+    /// The newest triggers: a request that is sent again makes no second one.
+    #[serde(rename = "t", default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::store) triggered: Vec<(RunId, Timestamp)>,
+}
+
+/// A pause, and who asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct Paused {
+    #[serde(rename = "s")]
+    pub(in crate::store) since: Timestamp,
+    #[serde(rename = "b")]
+    pub(in crate::store) by: String,
+}
+
+/// The occurrence that was granted last. It stays when it is over: that is what makes a second
+/// start of it impossible.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct Current {
+    #[serde(rename = "a")]
+    pub(in crate::store) scheduled_at: Timestamp,
+    #[serde(rename = "o", default, skip_serializing_if = "text::is_default")]
+    pub(in crate::store) origin: Origin,
+    /// Who asked for it.
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) by: Option<String>,
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) stop: Option<StopOrder>,
+    /// One where the job isn't sharded.
+    #[serde(rename = "l")]
+    pub(in crate::store) slots: Vec<Slot>,
+}
+
+/// One shard of the current occurrence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct Slot {
+    #[serde(rename = "e")]
+    pub(in crate::store) state: State,
+    #[serde(rename = "n")]
+    pub(in crate::store) attempt: u32,
+    /// How many of the attempts failed.
+    #[serde(rename = "f", default, skip_serializing_if = "text::is_default")]
+    pub(in crate::store) failures: u32,
+    #[serde(rename = "r")]
+    pub(in crate::store) run_id: RunId,
+    #[serde(rename = "k")]
+    pub(in crate::store) token: FencingToken,
+    #[serde(rename = "h")]
+    pub(in crate::store) holder: Replica,
+    /// Of its lease; where it may be claimed again: not before this.
+    #[serde(rename = "d")]
+    pub(in crate::store) deadline: Timestamp,
+    #[serde(rename = "t", with = "text::in_millis")]
+    pub(in crate::store) ttl: Duration,
+    #[serde(rename = "x")]
     pub(in crate::store) on_crash: OnCrash,
     /// When it was granted, or ended.
-    #[serde(rename = "since")]
+    #[serde(rename = "s")]
     pub(in crate::store) since: Timestamp,
 }
 
-impl Record {
-    /// When somebody should look at it: where it is open, its deadline.
-    pub(in crate::store) fn agenda(&self) -> Option<Timestamp> {
-        self.state.is_open().then_some(self.deadline)
+/// How a shard of the current occurrence stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::store) enum State {
+    /// Nobody had it yet, though another shard of the occurrence was granted.
+    Idle,
+    /// Granted and not released; its deadline may have passed.
+    Running,
+    /// Its attempt was handed over, or failed and is to be followed by another.
+    Again(Outcome),
+    /// Over.
+    Ended(Outcome),
+}
+
+/// An occurrence whose turn comes later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct Waiting {
+    #[serde(rename = "a")]
+    pub(in crate::store) scheduled_at: Timestamp,
+    #[serde(rename = "o", default, skip_serializing_if = "text::is_default")]
+    pub(in crate::store) origin: Origin,
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) by: Option<String>,
+    /// Since when it waits.
+    #[serde(rename = "s")]
+    pub(in crate::store) since: Timestamp,
+    /// Until when it may start; none for what a person asked for.
+    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) start_by: Option<Timestamp>,
+    /// The job's policy let it wait. Until then any replica that has the job may claim it, to
+    /// have that decided.
+    #[serde(rename = "q", default, skip_serializing_if = "text::is_default")]
+    pub(in crate::store) queued: bool,
+}
+
+/// An occurrence that waits for the success of other jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct Join {
+    #[serde(rename = "a")]
+    pub(in crate::store) scheduled_at: Timestamp,
+    /// Whose occurrences are over.
+    #[serde(rename = "j")]
+    pub(in crate::store) arrived: Vec<JobName>,
+    /// One of them did not succeed: it was recorded as skipped, and only the rest is awaited.
+    #[serde(rename = "x", default, skip_serializing_if = "text::is_default")]
+    pub(in crate::store) dead: bool,
+}
+
+impl Slot {
+    pub(in crate::store) fn is_open(&self) -> bool {
+        !matches!(self.state, State::Ended(_))
     }
 
+    pub(in crate::store) fn sighting(&self) -> Sighting {
+        Sighting {
+            token: self.token,
+            deadline: self.deadline,
+        }
+    }
+
+    /// When somebody should look at it; never where it is over.
+    fn agenda(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Idle => Some(self.since),
+            State::Running | State::Again(_) => Some(self.deadline),
+            State::Ended(_) => None,
+        }
+    }
+}
+
+impl Current {
+    /// Unfinished: it stands in the way of the job's next occurrence.
+    pub(in crate::store) fn is_open(&self) -> bool {
+        self.slots.iter().any(Slot::is_open)
+    }
+
+    /// How the occurrence ended, which is how the worst of its shards did.
+    pub(in crate::store) fn outcome(&self) -> Option<Outcome> {
+        let ends: Option<Vec<Outcome>> = self
+            .slots
+            .iter()
+            .map(|slot| match slot.state {
+                State::Ended(outcome) => Some(outcome),
+                _ => None,
+            })
+            .collect();
+        ends?
+            .into_iter()
+            .max_by_key(|outcome| *outcome != Outcome::Succeeded)
+    }
+
+    /// The lease of a shard, to be watched.
+    pub(in crate::store) fn held(&self, shard: usize) -> Option<Held> {
+        let slot = self.slots.get(shard)?;
+        Some(Held {
+            scheduled_at: self.scheduled_at,
+            origin: self.origin,
+            shard: u32::try_from(shard).unwrap_or(u32::MAX),
+            sighting: slot.sighting(),
+            ttl: slot.ttl,
+        })
+    }
+
+    /// The lease that stands in the way of others: the first that runs, or that waits.
+    pub(in crate::store) fn obstacle(&self) -> Option<Held> {
+        let running = |slot: &Slot| slot.state == State::Running;
+        let first = self.slots.iter().position(running);
+        let first = first.or_else(|| self.slots.iter().position(Slot::is_open))?;
+        self.held(first)
+    }
+}
+
+impl Record {
     /// As engines keep it.
     pub(in crate::store) fn to_text(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
@@ -68,24 +231,89 @@ impl Record {
         let record: Self = serde_json::from_str(text).ok()?;
         (record.token <= FencingToken::MAX).then_some(record)
     }
+
+    /// The current occurrence, where it is unfinished.
+    pub(in crate::store) fn open(&self) -> Option<&Current> {
+        self.current.as_ref().filter(|current| current.is_open())
+    }
+
+    /// When somebody should look at the record next: a lease of it runs out, or something of it
+    /// may be claimed. None: nothing is to be done until somebody asks for something.
+    pub(in crate::store) fn agenda(&self) -> Option<Timestamp> {
+        let slots = self.current.iter().flat_map(|current| &current.slots);
+        let turn = self.waiting.first().filter(|_| self.open().is_none());
+        let undecided = self.waiting.iter().filter(|one| !one.queued);
+        let expiring = self.waiting.iter().filter_map(|one| one.start_by);
+        slots
+            .filter_map(Slot::agenda)
+            .chain(turn.map(|one| one.since))
+            .chain(undecided.map(|one| one.since))
+            .chain(expiring.map(|at| at + Duration::from_millis(1)))
+            .min()
+    }
+
+    /// The leases of the job that run out by `until`.
+    pub(in crate::store) fn leases(&self, until: Timestamp) -> impl Iterator<Item = Held> {
+        let current = self.current.iter();
+        current.flat_map(move |current| {
+            let slots = current.slots.iter().enumerate();
+            slots
+                .filter(move |(_, slot)| slot.state == State::Running && slot.deadline <= until)
+                .filter_map(|(shard, _)| current.held(shard))
+        })
+    }
+
+    /// What anybody may claim at `now`.
+    pub(in crate::store) fn openings(&self, job: &JobName, now: Timestamp) -> Vec<Opening> {
+        let mut openings = Vec::new();
+        if let Some(current) = &self.current {
+            let slots = current.slots.iter().enumerate();
+            let free = slots.filter(|(_, slot)| slot.is_free(now));
+            openings.extend(free.map(|(shard, slot)| Opening {
+                occurrence: occurrence(job, current.scheduled_at),
+                origin: current.origin,
+                shard: u32::try_from(shard).unwrap_or(u32::MAX),
+                shards: u32::try_from(current.slots.len()).ok(),
+                failed_on: slot.failed_on(),
+            }));
+        }
+        let closed = self.open().is_none();
+        let asks = |(index, one): &(usize, &Waiting)| {
+            let expired = one.start_by.is_some_and(|until| now > until);
+            !one.queued || expired || (closed && *index == 0)
+        };
+        let waiting = self.waiting.iter().enumerate().filter(asks);
+        openings.extend(waiting.map(|(_, one)| Opening {
+            occurrence: occurrence(job, one.scheduled_at),
+            origin: one.origin,
+            shard: 0,
+            shards: None,
+            failed_on: None,
+        }));
+        openings
+    }
 }
 
-/// How the newest occurrence of a job stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::store) enum State {
-    /// The job is known and never ran.
-    New,
-    /// Granted and not released; its deadline may have passed.
-    Running,
-    /// Over, or [`Outcome::HandedOver`]: open for the next attempt.
-    Ended(Outcome),
+impl Slot {
+    /// Anybody may claim it.
+    fn is_free(&self, now: Timestamp) -> bool {
+        match self.state {
+            State::Idle => true,
+            State::Again(_) => self.deadline <= now,
+            State::Running | State::Ended(_) => false,
+        }
+    }
+
+    fn failed_on(&self) -> Option<Uuid> {
+        let failed = matches!(self.state, State::Again(outcome) if outcome != Outcome::HandedOver);
+        failed.then_some(self.holder.id)
+    }
 }
 
-impl State {
-    /// Unfinished: it stands in the way of the job's next occurrence.
-    pub(in crate::store) fn is_open(self) -> bool {
-        matches!(self, State::Running | State::Ended(Outcome::HandedOver))
+fn occurrence(job: &JobName, scheduled_at: Timestamp) -> Occurrence {
+    Occurrence {
+        job: job.clone(),
+        scheduled_at,
     }
 }
 
@@ -146,29 +374,23 @@ pub(in crate::store) struct Entry {
     pub(in crate::store) detail: AttemptDetail,
 }
 
+/// What others should hear of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum News {
+    /// Something may be claimed.
+    Opening,
+    /// A holder is to end its attempt.
+    Stop,
+}
+
 /// What comes of a request.
 #[derive(Debug)]
 pub(in crate::store) struct Decision<A> {
     pub(in crate::store) answer: A,
     /// What the record becomes; none where it stays.
     pub(in crate::store) record: Option<Record>,
-    pub(in crate::store) entry: Option<Entry>,
-}
-
-impl<A> Decision<A> {
-    pub(super) fn keep(answer: A) -> Self {
-        Self {
-            answer,
-            record: None,
-            entry: None,
-        }
-    }
-
-    pub(super) fn write(answer: A, record: Record, entry: Option<Entry>) -> Self {
-        Self {
-            answer,
-            record: Some(record),
-            entry,
-        }
-    }
+    pub(in crate::store) lines: Vec<Entry>,
+    /// Occurrences that are over now, for the jobs that come after.
+    pub(in crate::store) closed: Vec<(Timestamp, Outcome)>,
+    pub(in crate::store) news: Vec<News>,
 }

@@ -35,40 +35,83 @@ mod tests {
 
     use uuid::Uuid;
 
-    use super::super::{Record, State};
-    use crate::scheduler::job::OnCrash;
-    use crate::scheduler::lease::{FencingToken, Outcome, Replica, RunId};
+    use super::super::record::{Current, Join, Paused, Record, Slot, State, Waiting};
+    use crate::scheduler::job::{JobName, OnCrash};
+    use crate::scheduler::lease::{
+        FencingToken, Origin, Outcome, Replica, RunId, StopFor, StopOrder,
+    };
     use crate::scheduler::time::Timestamp;
 
-    fn record() -> Record {
-        Record {
-            scheduled_at: Timestamp::from_millis(1_763_680_000_000),
-            state: State::Running,
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(1_763_680_000_000 + millis)
+    }
+
+    fn slot(state: State) -> Slot {
+        Slot {
+            state,
+            attempt: 3,
+            failures: 2,
+            run_id: RunId::new(Uuid::from_u128(1)),
+            token: FencingToken::MAX,
             holder: Replica {
                 id: Uuid::from_u128(2),
                 name: "a \"b\"|c/日".to_owned(),
             },
-            run_id: RunId::new(Uuid::from_u128(1)),
-            token: FencingToken::MAX,
-            deadline: Timestamp::from_millis(1_763_680_015_000),
-            attempt: 3,
+            deadline: at(15_000),
             ttl: Duration::from_millis(15_000),
-            settled_until: Timestamp::from_millis(-1),
             on_crash: OnCrash::Skip,
-            since: Timestamp::from_millis(1_763_680_000_123),
+            since: at(123),
+        }
+    }
+
+    fn full(state: State) -> Record {
+        Record {
+            settled_until: Timestamp::from_millis(-1),
+            token: FencingToken::MAX,
+            schedule: "0 3 * * *".to_owned(),
+            paused: Some(Paused {
+                since: at(1),
+                by: "alice@desk".to_owned(),
+            }),
+            disabled: Some(at(2)),
+            current: Some(Current {
+                scheduled_at: at(0),
+                origin: Origin::Trigger,
+                by: Some("bob@desk".to_owned()),
+                stop: Some(StopOrder {
+                    why: StopFor::Killed,
+                    by: "carol@desk".to_owned(),
+                    at: at(3),
+                }),
+                slots: vec![slot(state), slot(State::Idle)],
+            }),
+            waiting: vec![Waiting {
+                scheduled_at: at(60_000),
+                origin: Origin::After,
+                by: None,
+                since: at(60_001),
+                start_by: Some(at(120_000)),
+                queued: true,
+            }],
+            joins: vec![Join {
+                scheduled_at: at(5),
+                arrived: vec![JobName::new("extract").unwrap()],
+                dead: true,
+            }],
+            triggered: vec![(RunId::new(Uuid::from_u128(9)), at(7))],
         }
     }
 
     #[test]
     fn a_record_is_read_to_the_last_digit_whatever_its_holder_is_called() {
         let states = [
-            State::New,
+            State::Idle,
             State::Running,
-            State::Ended(Outcome::HandedOver),
+            State::Again(Outcome::HandedOver),
             State::Ended(Outcome::TimedOut),
         ];
         for state in states {
-            let record = Record { state, ..record() };
+            let record = full(state);
             let text = record.to_text().unwrap();
             assert!(!text.contains('\n'), "{text}");
             assert_eq!(Record::from_text(&text), Some(record), "{text}");
@@ -77,22 +120,35 @@ mod tests {
 
     #[test]
     fn what_has_its_default_takes_no_room() {
-        let plain = Record {
-            attempt: 0,
-            ttl: Duration::ZERO,
-            on_crash: OnCrash::Rerun,
-            ..record()
+        let idle = Record {
+            settled_until: at(0),
+            ..Record::default()
         };
-        let text = plain.to_text().unwrap();
-        for left_out in ["\"ttl\"", "\"crash\"", "\"n\""] {
-            assert!(!text.contains(left_out), "{text}");
-        }
-        assert_eq!(Record::from_text(&text), Some(plain));
+        let text = idle.to_text().unwrap();
+        assert!(text.len() < 40, "{text}");
+        assert_eq!(Record::from_text(&text), Some(idle));
+        let ran = Record {
+            paused: None,
+            disabled: None,
+            waiting: Vec::new(),
+            joins: Vec::new(),
+            triggered: Vec::new(),
+            current: full(State::Running).current.map(|current| Current {
+                origin: Origin::Schedule,
+                by: None,
+                stop: None,
+                slots: vec![slot(State::Ended(Outcome::Succeeded))],
+                ..current
+            }),
+            ..full(State::Running)
+        };
+        let text = ran.to_text().unwrap();
+        assert!(text.len() < 400, "{} bytes: {text}", text.len());
     }
 
     #[test]
     fn a_text_of_another_form_is_no_record() {
-        let text = record().to_text().unwrap();
+        let text = full(State::Running).to_text().unwrap();
         let more = format!("{},\"new\":1}}", text.trim_end_matches('}'));
         for bad in [
             "",

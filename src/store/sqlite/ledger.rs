@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, Rows, params};
 use uuid::Uuid;
 
 use super::fault::Fault;
-use super::owner::Told;
+use super::owner::News;
 use crate::clock::Clock;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{FencingToken, Outcome, Replica, RunId};
@@ -27,7 +27,7 @@ pub(super) struct Ledger<'c> {
     /// What that means for the group has been written.
     pub(super) entered: bool,
     /// Who is to hear of the transaction.
-    pub(super) told: Told,
+    pub(super) news: News,
 }
 
 /// What is due to be looked at, in the order of the index.
@@ -81,9 +81,7 @@ impl Ledger<'_> {
         for line in &changes.lines {
             self.append_line(line)?;
         }
-        if !changes.news.is_empty() {
-            self.told = Told::All;
-        }
+        self.news.extend(&changes.news);
         Ok(())
     }
 

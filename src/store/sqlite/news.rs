@@ -1,12 +1,13 @@
-//! Word from other processes that something was handed over: a small file next to the database
-//! is written to, and whoever watches it (inotify(7)) looks at the store for itself.
+//! Word from other processes that there is something to look for: a small file next to the
+//! database is written to, and whoever watches it (inotify(7)) looks at the store for itself.
+//! Each kind of news has a byte of the file, which is another one after each time.
 //!
 //! Must never: be needed. A watch that can't be made or breaks costs a renewal interval.
 
 use std::fs::OpenOptions;
-use std::io::{self, PipeReader, PipeWriter, Write};
+use std::io::{self, PipeReader, PipeWriter};
 use std::mem::MaybeUninit;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -20,7 +21,13 @@ use crate::store::StoreEvent;
 /// Room for some hundred notices; a file of which one watch is held makes small ones.
 const BUFFER_BYTES: usize = 4096;
 
-/// The file that is written to when something of a namespace is handed over.
+/// The kinds of news, in the order of their bytes.
+const KINDS: [StoreEvent; 2] = [StoreEvent::Opening, StoreEvent::StopAsked];
+
+/// The bytes of the file.
+type Counts = [u8; KINDS.len()];
+
+/// The file that is written to when there are news of a namespace.
 pub(super) fn path(database: &Path, namespace: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(format!("-news-{namespace}"));
@@ -28,13 +35,31 @@ pub(super) fn path(database: &Path, namespace: &str) -> PathBuf {
 }
 
 /// Tells all who watch.
-pub(super) fn tell(path: &Path) -> io::Result<()> {
-    // Of constant length, so that it never grows; each write is a notice even so.
-    open(path)?.write_all(b"!")
+pub(super) fn tell(path: &Path, event: StoreEvent) -> io::Result<()> {
+    let Some(kind) = KINDS.iter().position(|kind| *kind == event) else {
+        return Ok(());
+    };
+    let file = open(path)?;
+    // Two that tell at once may write the same byte: it is another one than before all the same.
+    let count = counts(&file)[kind].wrapping_add(1);
+    file.write_all_at(&[count], kind as u64)
+}
+
+/// What the file has; a file that is too short has zeros.
+fn counts(file: &std::fs::File) -> Counts {
+    let mut counts = Counts::default();
+    for (kind, count) in counts.iter_mut().enumerate() {
+        let mut byte = [0];
+        if file.read_exact_at(&mut byte, kind as u64).is_ok() {
+            *count = byte[0];
+        }
+    }
+    counts
 }
 
 fn open(path: &Path) -> io::Result<std::fs::File> {
     OpenOptions::new()
+        .read(true)
         .write(true)
         .create(true)
         .truncate(false)
@@ -57,7 +82,7 @@ pub(super) fn watch(path: PathBuf, events: broadcast::Sender<StoreEvent>) -> io:
         .name("soloist-news".to_owned())
         .spawn(move || {
             if let Err(error) = listen(&notices, &ended, &path, &events) {
-                tracing::debug!(path = %path.display(), %error, "hand-overs are found by looking from now on");
+                tracing::debug!(path = %path.display(), %error, "news are found by looking from now on");
             }
         })?;
     Ok(Watch { _end: end })
@@ -76,6 +101,7 @@ fn listen(
     events: &broadcast::Sender<StoreEvent>,
 ) -> io::Result<()> {
     let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
+    let mut before = counts(&open(path)?);
     loop {
         let mut waiting = [
             PollFd::new(notices, PollFlags::IN),
@@ -102,8 +128,13 @@ fn listen(
             }
         }
         if written {
-            // Nobody may be listening; that is no fault.
-            let _ = events.send(StoreEvent::HandedOver);
+            let now = counts(&open(path)?);
+            let changed = |kind: &usize| now[*kind] != before[*kind];
+            for kind in (0..KINDS.len()).filter(changed) {
+                // Nobody may be listening; that is no fault.
+                let _ = events.send(KINDS[kind]);
+            }
+            before = now;
         }
         if gone {
             look_at(notices, path)?;

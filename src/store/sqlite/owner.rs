@@ -9,6 +9,7 @@
 //!
 //! Must never: answer what is not on the disk, or run a step whose caller has gone.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -38,13 +39,8 @@ pub(super) enum Kind {
     Writes,
 }
 
-/// Who hears of what was done, but for those who asked for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    Nobody,
-    /// Every process: there is something to look at.
-    All,
-}
+/// What others are told of once a transaction is written.
+pub(super) type News = BTreeSet<StoreEvent>;
 
 /// A request on its way through the owner.
 pub(super) trait Step: Send {
@@ -153,10 +149,9 @@ impl Owner {
             return;
         }
         match self.transact(&mut steps) {
-            Ok(Told::Nobody) => steps.into_iter().for_each(|step| step.finish(Ok(()))),
-            Ok(Told::All) => {
+            Ok(news) => {
                 steps.into_iter().for_each(|step| step.finish(Ok(())));
-                self.tell();
+                news.into_iter().for_each(|event| self.tell(event));
             }
             Err(fault) if fault.is_of_one_step() && steps.len() > 1 => {
                 for step in steps {
@@ -172,7 +167,7 @@ impl Owner {
         }
     }
 
-    fn transact(&mut self, steps: &mut Steps) -> Result<Told, Fault> {
+    fn transact(&mut self, steps: &mut Steps) -> Result<News, Fault> {
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -185,12 +180,12 @@ impl Owner {
                     }
                     return Err(fault);
                 }
-                Ok(told) => return Ok(told),
+                Ok(news) => return Ok(news),
             }
         }
     }
 
-    fn attempt(&mut self, steps: &mut Steps) -> Result<Told, Fault> {
+    fn attempt(&mut self, steps: &mut Steps) -> Result<News, Fault> {
         self.connect()?;
         let Some((connection, _)) = &mut self.open else {
             unreachable!("connect() leaves a connection or an error");
@@ -207,15 +202,15 @@ impl Owner {
             clock: &*self.clock,
             after_loss: self.after_loss,
             entered: false,
-            told: Told::Nobody,
+            news: News::new(),
         };
         for step in steps.iter_mut() {
             step.run(&mut ledger)?;
         }
-        let (entered, told) = (ledger.entered, ledger.told);
+        let (entered, news) = (ledger.entered, std::mem::take(&mut ledger.news));
         transaction.commit()?;
         self.after_loss &= !entered;
-        Ok(told)
+        Ok(news)
     }
 
     /// Leaves a connection to the file that the path leads to now. One that was opened before
@@ -261,9 +256,9 @@ impl Owner {
         }
     }
 
-    fn tell(&self) {
-        if let Err(error) = news::tell(&news::path(&self.path, &self.namespace)) {
-            tracing::debug!(%error, "other processes find the hand-over by looking");
+    fn tell(&self, event: StoreEvent) {
+        if let Err(error) = news::tell(&news::path(&self.path, &self.namespace), event) {
+            tracing::debug!(%error, "other processes find it by looking");
         }
     }
 }

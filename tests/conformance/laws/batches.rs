@@ -6,7 +6,7 @@ use soloist::scheduler::lease::{
 };
 use soloist::store::{StoreError, StoreEvent};
 
-use crate::bench::{Bench, PATIENCE, Peer, STEP, anew, claim, job, release, renewal};
+use crate::bench::{Bench, PATIENCE, Peer, STEP, anew, claim, enrolment, job, release, renewal};
 use crate::fixtures::Fixture;
 
 fn names(count: usize) -> Vec<JobName> {
@@ -17,7 +17,8 @@ fn names(count: usize) -> Vec<JobName> {
 }
 
 async fn due_claims(peer: &Peer, names: &[JobName]) -> Vec<Claim> {
-    let answered = peer.store.register(&peer.caller, names).await;
+    let enrolments: Vec<_> = names.iter().map(enrolment).collect();
+    let answered = peer.store.register(&peer.caller, &enrolments).await;
     let answered = answered.expect("the store answers");
     assert_eq!(answered.answer.len(), names.len());
     names
@@ -116,7 +117,7 @@ async fn refused_in_every_call(peer: &Peer, claims: &[Claim], grant: &Grant) {
     let (store, caller) = (&peer.store, &peer.caller);
     let jobs: Vec<_> = claims
         .iter()
-        .map(|claim| claim.occurrence.job.clone())
+        .map(|claim| enrolment(&claim.occurrence.job))
         .collect();
     let renewals: Vec<_> = claims.iter().map(|claim| renewal(claim, grant)).collect();
     let ended = Outcome::Succeeded;
@@ -242,7 +243,7 @@ pub(crate) async fn two_namespaces_never_meet<F: Fixture>(bench: &Bench<F>) {
     let heard = tokio::time::timeout(PATIENCE, ear.recv())
         .await
         .expect("it is announced");
-    assert_eq!(heard.expect("the store lives"), StoreEvent::HandedOver);
+    assert_eq!(heard.expect("the store lives"), StoreEvent::Opening);
     let more = tokio::time::timeout(STEP * 50, ear.recv()).await;
     assert!(more.is_err(), "one hand-over, one word: {more:?}");
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use soloist::scheduler::lease::{Claim, ClaimAnswer, FencingToken, Origin, Outcome, Sighting};
+use soloist::scheduler::lease::{
+    Cause, Claim, ClaimAnswer, FencingToken, Origin, Outcome, Sighting,
+};
 
-use crate::bench::{Bench, LONG_TTL, Peer, STEP, anew, claim, job, later, release};
+use crate::bench::{Bench, LONG_TTL, Peer, STEP, anew, claim, enrolment, job, later, release};
 use crate::fixtures::Fixture;
 
 const CONTENDERS: usize = 24;
@@ -135,16 +137,27 @@ pub(crate) async fn an_occurrence_past_its_start_by_is_recorded_as_missed<F: Fix
     );
 }
 
-pub(crate) async fn an_occurrence_that_a_newer_one_overtook_is_missed_for_that<F: Fixture>(
+pub(crate) async fn what_a_newer_occurrence_overtook_is_missed_as_one_line<F: Fixture>(
     bench: &Bench<F>,
 ) {
     let a = bench.replica("a").await;
-    let mut claim = a.first_claim("report").await;
-    claim.start_by = Claim::ONLY_ASKS;
-    assert_eq!(a.claim_when_due(&claim).await, ClaimAnswer::TooLate);
+    let mut older = a.first_claim("report").await;
+    let settled = older.occurrence.scheduled_at - STEP;
+    older.claim_by = Claim::ONLY_ASKS;
+    assert_eq!(a.claim_when_due(&older).await, ClaimAnswer::Finished);
+    assert_eq!(a.history(None).await, [], "it asks, and settles nothing");
+    let mut newer = later(&older, 5);
+    newer.claim_by = newer.start_by;
+    newer.missed_until = Some(later(&older, 4).occurrence.scheduled_at);
+    a.win(&newer).await;
     let lines = a.history(None).await;
-    let reason = lines[0].detail.reason.clone().unwrap_or_default();
-    assert!(reason.contains("a newer occurrence"), "{reason}");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let line = &lines[0];
+    assert_eq!((line.outcome, line.attempt), (Outcome::Missed, 0));
+    assert_eq!(line.scheduled_at, later(&older, 4).occurrence.scheduled_at);
+    assert_eq!(line.detail.since, Some(settled));
+    assert_eq!(line.detail.schedule.as_deref(), Some("* * * * * *"));
+    assert_eq!(line.detail.cause, Some(Cause::CatchUp));
 }
 
 pub(crate) async fn an_occurrence_older_than_the_newest_is_finished<F: Fixture>(bench: &Bench<F>) {
@@ -192,7 +205,7 @@ pub(crate) async fn a_manual_occurrence_waits_for_the_running_one_and_consumes_n
     let first = a.first_claim("report").await;
     let grant = a.win(&first).await;
     let mut manual = later(&first, 5);
-    manual.origin = Origin::Manual;
+    manual.origin = Origin::RunOnce;
     assert!(matches!(
         a.claim_when_due(&manual).await,
         ClaimAnswer::Held(_)
@@ -232,7 +245,7 @@ pub(crate) async fn registering_again_settles_nothing<F: Fixture>(bench: &Bench<
     {
         tokio::time::sleep(STEP).await;
     }
-    let jobs = [job("report"), job("new")];
+    let jobs = [enrolment(&job("report")), enrolment(&job("new"))];
     let answered = b.store.register(&b.caller, &jobs).await;
     let answered = answered.expect("the store answers");
     assert_eq!(answered.answer.len(), 2);

@@ -29,9 +29,9 @@ pub(crate) async fn history_is_told_newest_first_and_by_job<F: Fixture>(bench: &
     let mut told = release(&claim, &grant, Outcome::Failed);
     told.detail = AttemptDetail {
         exit_code: Some(3),
-        signal: None,
+
         reason: Some("a \"reason\", with | and \n and ü".to_owned()),
-        usage: None,
+        ..AttemptDetail::default()
     };
     a.release(&told).await;
     let claims = run_many(&b, &later(&claim, 1), 4).await;

@@ -21,7 +21,9 @@ pub(crate) async fn the_deadline_rises_strictly_at_every_renewal<F: Fixture>(ben
             RenewalAnswer::Renewed {
                 deadline,
                 remaining,
+                stop,
             } => {
+                assert_eq!(stop, None);
                 assert!(deadline > last, "{deadline} after {last}");
                 assert_eq!(remaining, claim.ttl);
                 last = deadline;

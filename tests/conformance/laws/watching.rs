@@ -15,7 +15,7 @@ pub(crate) async fn a_hand_over_is_announced_to_every_replica<F: Fixture>(bench:
     peers[0].run(&claim, Outcome::HandedOver).await;
     for ear in &mut ears {
         let heard = tokio::time::timeout(PATIENCE, async {
-            while ear.recv().await.expect("the store lives") != StoreEvent::HandedOver {}
+            while ear.recv().await.expect("the store lives") != StoreEvent::Opening {}
         });
         heard.await.expect("every replica hears of it");
     }
@@ -31,7 +31,7 @@ pub(crate) async fn an_observer_sees_what_ran_out_and_what_was_handed_over<F: Fi
     let (kept, left) = (a.win(&live).await, a.win(&dying).await);
     let before = b.observe(Scope::Overdue).await;
     assert_eq!(before.answer.leases, []);
-    assert_eq!(before.answer.next_deadline, Some(left.deadline));
+    assert_eq!(before.answer.next_look, Some(left.deadline));
     assert_eq!(before.answer.grace, Duration::ZERO);
     let held = b.when_overdue(&dying.occurrence.job).await;
     assert_eq!(held.sighting.token, left.token);
@@ -43,14 +43,12 @@ pub(crate) async fn an_observer_sees_what_ran_out_and_what_was_handed_over<F: Fi
     let seen: Vec<_> = after
         .leases
         .iter()
-        .map(|lease| (lease.job.as_str(), lease.handed_over))
+        .map(|lease| lease.job.as_str())
         .collect();
-    assert_eq!(
-        seen,
-        [("dying", false), ("live", true)],
-        "in the order of their deadlines"
-    );
-    assert_eq!(after.next_deadline, None);
+    assert_eq!(seen, ["dying"]);
+    let free: Vec<_> = after.openings.iter().map(|one| &one.occurrence).collect();
+    assert_eq!(free, [&live.occurrence]);
+    assert_eq!(after.next_look, None);
 }
 
 pub(crate) async fn an_observer_of_all_sees_live_leases_too<F: Fixture>(bench: &Bench<F>) {
@@ -65,9 +63,10 @@ pub(crate) async fn an_observer_of_all_sees_live_leases_too<F: Fixture>(bench: &
     let seen = b.observe(Scope::All).await.answer;
     assert_eq!(seen.leases.len(), 1, "{seen:?}");
     let lease = &seen.leases[0];
-    assert_eq!((lease.job.as_str(), lease.handed_over), ("report", false));
+    assert_eq!(lease.job.as_str(), "report");
+    assert_eq!(seen.openings, []);
     assert!(lease.held.sighting.deadline > grant.deadline, "as renewed");
-    assert_eq!(seen.next_deadline, Some(lease.held.sighting.deadline));
+    assert_eq!(seen.next_look, Some(lease.held.sighting.deadline));
 }
 
 pub(crate) async fn a_snapshot_shows_jobs_and_how_they_stand<F: Fixture>(bench: &Bench<F>) {
@@ -84,12 +83,12 @@ pub(crate) async fn a_snapshot_shows_jobs_and_how_they_stand<F: Fixture>(bench: 
     let [one, two, three] = &snapshot.jobs[..] else {
         panic!("three names and not three jobs");
     };
-    let last = one.last.as_ref().expect("it ran");
+    let last = one.last().expect("it ran");
     assert_eq!(last.standing, Standing::Ended(Outcome::Failed));
     assert_eq!((last.replica.as_str(), last.run_id), ("a", failed.run_id));
     assert_eq!(one.settled_until, failed.occurrence.scheduled_at);
-    assert_eq!((two.last.as_ref(), two.settled_until), (None, new - STEP));
-    let last = three.last.as_ref().expect("it runs");
+    assert_eq!((two.last(), two.settled_until), (None, new - STEP));
+    let last = three.last().expect("it runs");
     let deadline = grant.deadline;
     assert_eq!(last.standing, Standing::Running { deadline });
     assert_eq!((last.attempt, last.token), (1, grant.token));

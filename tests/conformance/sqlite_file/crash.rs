@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::peer_at;
 use super::processes::{heard, start, told};
-use crate::bench::{Peer, claim, job, release};
+use crate::bench::{Peer, claim, enrolment, job, release};
 
 const KILLS: usize = 6;
 /// How many answered batches of a child are waited for before it is killed in the next one.
@@ -64,7 +64,7 @@ async fn standing_of_all(peer: &Peer) -> (i64, bool) {
         .jobs
         .iter()
         .map(|job| {
-            let last = job.last.as_ref().expect("it was claimed");
+            let last = job.last().expect("it was claimed");
             let runs = matches!(last.standing, Standing::Running { .. });
             (last.scheduled_at.as_millis(), runs)
         })
@@ -87,13 +87,14 @@ async fn end_all(peer: &Peer, due_ms: i64) {
         .jobs
         .iter()
         .filter_map(|state| {
-            let last = state.last.as_ref()?;
+            let last = state.last()?;
             let due = soloist::scheduler::time::Timestamp::from_millis(due_ms);
             let mut claim = claim(&state.job, due);
             claim.run_id = last.run_id;
             let grant = soloist::scheduler::lease::Grant {
                 token: last.token,
                 attempt: last.attempt,
+                failures: 0,
                 deadline: due,
                 remaining: Duration::ZERO,
             };
@@ -112,7 +113,8 @@ async fn a_process_killed_in_the_middle_of_a_batch_leaves_it_whole_or_undone() {
     let names: Vec<_> = (0..BATCH_LIMIT)
         .map(|number| job(&format!("job-{number}")))
         .collect();
-    let registered = parent.store.register(&parent.caller, &names).await;
+    let enrolments: Vec<_> = names.iter().map(enrolment).collect();
+    let registered = parent.store.register(&parent.caller, &enrolments).await;
     let mut due = registered.expect("the store answers").now + Duration::from_millis(1);
     for kill in 0..KILLS {
         let test = "sqlite_file::crash::child_works_in_full_batches_until_it_is_killed";

@@ -146,7 +146,7 @@ async fn a_clock_set_back_far_opens_a_grace_window_and_a_little_stands_still() {
     assert_eq!(a.observe(Scope::All).await.now, then);
     // What is due by then can be had, and tokens rise though time stands still.
     let mut other = a.first_claim("other").await;
-    other.origin = Origin::Manual;
+    other.origin = Origin::RunOnce;
     other.occurrence.scheduled_at = then;
     let second = a.run(&other, Outcome::Succeeded).await;
     assert!(second.token > first.token);

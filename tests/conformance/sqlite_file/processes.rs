@@ -14,7 +14,7 @@ use soloist::scheduler::time::Timestamp;
 use tempfile::TempDir;
 
 use super::peer_at;
-use crate::bench::{claim, job, release};
+use crate::bench::{claim, enrolment, job, release};
 
 const PATH: &str = "SOLOIST_TEST_CHILD_PATH";
 const DUE: &str = "SOLOIST_TEST_CHILD_DUE";
@@ -83,7 +83,8 @@ async fn processes_that_share_a_file_divide_the_work() {
     let names: Vec<_> = (0..ITEMS)
         .map(|number| job(&format!("item-{number}")))
         .collect();
-    let registered = parent.store.register(&parent.caller, &names).await;
+    let enrolments: Vec<_> = names.iter().map(enrolment).collect();
+    let registered = parent.store.register(&parent.caller, &enrolments).await;
     let due = registered.expect("the store answers").now + Duration::from_millis(1);
     let test = "sqlite_file::processes::child_buys_all_it_can";
     let children: Vec<_> = (0..CHILDREN).map(|_| start(test, &path, due)).collect();

@@ -16,7 +16,7 @@ use soloist::store::sqlite::SqliteStore;
 use soloist::store::{Store, StoreError};
 use tempfile::TempDir;
 
-use crate::bench::{Peer, claim, info, job, release, renewal, run_id};
+use crate::bench::{Peer, claim, enrolment, info, job, release, renewal, run_id};
 use crate::fixtures::clock::TestClock;
 
 const SEQUENCES: u64 = 1000;
@@ -146,11 +146,12 @@ impl Twins {
         drawn.ttl = Duration::from_secs(1 + self.chance.below(10));
         drawn.max_attempts = 1 + self.chance.below(4) as u32;
         drawn.start_by = due + Duration::from_secs(self.chance.below(20));
+        drawn.claim_by = drawn.start_by;
         if self.chance.below(4) == 0 {
             drawn.on_crash = OnCrash::Skip;
         }
         if self.chance.below(5) == 0 {
-            drawn.origin = Origin::Manual;
+            drawn.origin = Origin::RunOnce;
         }
         if self.chance.below(2) == 0
             && let Some((job, due, sighting)) = self.chance.of(&self.sightings)
@@ -253,7 +254,7 @@ impl Twins {
         let peer = self.peers[number].clone();
         match self.chance.below(20) {
             0 => {
-                let jobs = [job("by-age")];
+                let jobs = [enrolment(&job("by-age"))];
                 let memory = self.memory.register(&peer.caller, &jobs).await;
                 same(
                     "register",

@@ -3,6 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use soloist::scheduler::lease::{Caller, FencingToken, Order, OrderAnswer, Replica};
+use soloist::store::Store;
+use uuid::Uuid;
+
 use super::World;
 
 impl World {
@@ -19,6 +24,23 @@ impl World {
     /// SIGSTOP to the daemon, and SIGCONT after a while; what it runs runs on.
     pub(crate) fn freeze(&mut self, number: usize, length: Duration) {
         self.replicas[number].frozen_until = self.now + length;
+    }
+
+    /// A person asks for something.
+    pub(crate) fn order(&mut self, order: Order) -> OrderAnswer {
+        let caller = Caller {
+            replica: Replica {
+                id: Uuid::nil(),
+                name: order.by.clone(),
+            },
+            quarantine: Duration::from_secs(16),
+            token_floor: FencingToken::default(),
+            send_by: None,
+        };
+        let answered = self.store.order(&caller, &[order]).now_or_never();
+        let answered = answered.expect("the memory store answers at once");
+        self.spread_news();
+        answered.expect("and always").answer.remove(0)
     }
 
     /// The store can't be reached from now on by any replica (or can again).

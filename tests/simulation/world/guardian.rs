@@ -7,7 +7,7 @@ use soloist::scheduler::lease::{Claim, ClaimAnswer, RenewalAnswer, RunId};
 use soloist::scheduler::margins::Margins;
 use soloist::scheduler::{EndedHow, Event, Guard};
 
-use super::{Guarded, World};
+use super::{Guarded, Run, World};
 use crate::happening::Happening;
 
 /// How late the guardian may be on the processor, in microseconds.
@@ -118,13 +118,16 @@ impl World {
         self.deadlines.insert(run_id, until);
     }
 
-    /// Nobody is granted a job while an earlier attempt of it runs whose guard is yet to end.
+    /// Nobody is granted a job while an earlier attempt of it runs whose guard is yet to end,
+    /// but for another shard of the same occurrence.
     fn check_grant(&self, claim: &Claim) {
         let job = claim.occurrence.job.as_str();
-        let mut others = self
-            .runs
-            .iter()
-            .filter(|(id, run)| **id != claim.run_id && run.job == job && run.ended.is_none());
+        let due = claim.occurrence.scheduled_at;
+        let sibling = |run: &Run| run.scheduled_at == due && run.shard != claim.shard;
+        let mut others = self.runs.iter().filter(|(id, run)| {
+            let other = **id != claim.run_id && run.job == job && run.ended.is_none();
+            other && !sibling(run)
+        });
         let guarded = others.find(|(_, run)| run.guard.kill_at > self.now);
         assert!(
             guarded.is_none(),

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use soloist::scheduler::Effect;
 use soloist::scheduler::lease::Caller;
 use soloist::scheduler::time::BootTime;
+use soloist::scheduler::{Effect, Event};
+use soloist::store::{ReplicaInfo, StoreEvent};
 
 use super::{CALL_TIMEOUT, World};
 use crate::calls::{ask, failure};
@@ -12,7 +13,14 @@ use crate::happening::Happening;
 
 impl World {
     /// A replica calls the store.
-    pub(super) fn send(&mut self, number: usize, call: Effect, caller: Caller, sent: BootTime) {
+    pub(super) fn send(
+        &mut self,
+        number: usize,
+        call: Effect,
+        caller: Caller,
+        info: ReplicaInfo,
+        sent: BootTime,
+    ) {
         let life = self.replicas[number].life;
         let at = self.now + self.delay();
         let cut_off = self.replicas[number].cut_off;
@@ -24,6 +32,7 @@ impl World {
             life,
             effect: Box::new(call),
             caller: Box::new(caller),
+            info: Box::new(info),
             sent,
         };
         self.push(at, arrive);
@@ -40,11 +49,13 @@ impl World {
         life: u64,
         effect: Effect,
         caller: &Caller,
+        info: &ReplicaInfo,
         sent: BootTime,
     ) {
         let lost = self.chance.percent(self.network.lose_reply);
-        let event = ask(&self.store, &effect, caller, sent);
+        let event = ask(&self.store, &effect, caller, info, sent);
         self.note_leases(&event);
+        self.spread_news();
         if lost {
             return self.fail(replica, life, effect, sent);
         }
@@ -57,6 +68,33 @@ impl World {
                 event: Box::new(event),
             },
         );
+    }
+
+    /// What the store announces reaches every replica, or is lost.
+    pub(super) fn spread_news(&mut self) {
+        while let Ok(news) = self.news.try_recv() {
+            for replica in 0..self.replicas.len() {
+                let cut_off = self.replicas[replica].cut_off;
+                if cut_off || self.chance.percent(self.network.lose_reply) {
+                    continue;
+                }
+                let event = Box::new(match news {
+                    StoreEvent::Opening => Event::Opening,
+                    StoreEvent::StopAsked => Event::StopAsked,
+                    StoreEvent::Reconnected => Event::Disturbed,
+                });
+                let life = self.replicas[replica].life;
+                let at = self.now + self.delay();
+                self.push(
+                    at,
+                    Happening::Deliver {
+                        replica,
+                        life,
+                        event,
+                    },
+                );
+            }
+        }
     }
 
     /// The sender hears nothing and gives up.

@@ -1,0 +1,191 @@
+//! What replicas and people ask of the ledger beside leases: to know a job, to take orders, and
+//! to show what there is to do.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::{Dependents, Held, Occurrence, Origin, Retention, RunId};
+use crate::scheduler::job::{Job, JobName};
+use crate::scheduler::policy::Tags;
+use crate::scheduler::time::Timestamp;
+
+/// A job that is made known to the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enrolment {
+    /// Which job.
+    pub job: JobName,
+    /// Its schedule, see [`crate::scheduler::schedule::Schedule::identity`].
+    pub schedule: String,
+    /// What falls due while it is not is skipped.
+    pub enabled: bool,
+    /// Set where the ledger had another schedule, and it was looked at what that means.
+    pub change: Option<ScheduleChange>,
+    /// How much of its past is kept.
+    pub retention: Retention,
+}
+
+impl Enrolment {
+    /// What a table says of a job.
+    pub fn of(job: &Job) -> Self {
+        Self {
+            job: job.name.clone(),
+            schedule: job.schedule.identity(),
+            enabled: job.enabled,
+            change: None,
+            retention: job.retention,
+        }
+    }
+}
+
+/// A change from one schedule to another while nobody was there to run what was due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleChange {
+    /// The schedule that the ledger had.
+    pub from: String,
+    /// The oldest unsettled instant from which on both schedules agree: it is not settled, so
+    /// that it may run. What was due before by the former schedule is missed.
+    pub keep_from: Option<Timestamp>,
+}
+
+/// What the ledger holds of a job, or holds from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// Occurrences up to here are settled: run, skipped, or from before the job was known.
+    pub settled_until: Timestamp,
+    /// The job was not in the ledger before.
+    pub new: bool,
+    /// The ledger has another schedule of it, and nothing was done: the enrolment is to be
+    /// sent again with the [`ScheduleChange`].
+    pub former_schedule: Option<String>,
+    /// What of it anybody may claim, also where it has waited for so long that no look shows it.
+    pub openings: Vec<Opening>,
+}
+
+/// What a person asks for, of whichever replica.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Order {
+    /// Of which job.
+    pub job: JobName,
+    /// What.
+    pub what: OrderKind,
+    /// Who asks, for the ledger.
+    pub by: String,
+    /// The request's identity: sent again with it, it is done once.
+    pub id: RunId,
+    /// How much of the job's past is kept.
+    pub retention: Retention,
+    /// The jobs that come after it.
+    pub dependents: Dependents,
+}
+
+/// What a person can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OrderKind {
+    /// An occurrence now, under the job's policies.
+    Trigger,
+    /// No more occurrences until [`OrderKind::Resume`], but for triggers.
+    Pause,
+    /// The end of a pause. What fell due in it stays skipped.
+    Resume,
+    /// The end of what runs, and of what waits to be tried again.
+    Kill,
+}
+
+/// What came of an [`Order`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrderAnswer {
+    /// The ledger doesn't know the job: no replica ever had it in its table.
+    Unknown,
+    /// The job is disabled in the table: nobody would run it.
+    Disabled,
+    /// Too many of its occurrences wait already.
+    Full,
+    /// It waits for a replica.
+    Triggered {
+        /// The instant of the occurrence.
+        scheduled_at: Timestamp,
+    },
+    /// It is paused, now or by an earlier order.
+    Paused {
+        /// Since when.
+        since: Timestamp,
+        /// By whom.
+        by: String,
+    },
+    /// It is no longer paused; none where it wasn't.
+    Resumed {
+        /// Since when it was.
+        since: Option<Timestamp>,
+    },
+    /// Its attempts were told to end.
+    Killed {
+        /// Of which occurrence.
+        scheduled_at: Timestamp,
+        /// How many of them run.
+        running: u32,
+    },
+    /// Nothing of it runs, or waits to be tried again.
+    Idle,
+}
+
+/// How much of the live leases an observation wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// What needs somebody by now.
+    Overdue,
+    /// All: a replica that has just come looks once, so that its watch begins early.
+    All,
+}
+
+/// What there is to take over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// Leases that ran out (and live ones, for [`Scope::All`]).
+    pub leases: Vec<ObservedLease>,
+    /// What anybody may claim.
+    pub openings: Vec<Opening>,
+    /// When there is something new to look at: the next live lease runs out, unless it is
+    /// renewed, or something may be claimed.
+    pub next_look: Option<Timestamp>,
+    /// The replicas that were heard of lately, the caller with them.
+    pub peers: Vec<Peer>,
+    /// What is left of a grace window; zero when there is none.
+    pub grace: Duration,
+}
+
+/// A lease as an observer sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservedLease {
+    /// Whose.
+    pub job: JobName,
+    /// Its occurrence and what to watch of it.
+    pub held: Held,
+}
+
+/// Something that anybody may claim as it is: it was handed over, its wait after a failure is
+/// over, its turn has come, or a person asked for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// Of which occurrence.
+    pub occurrence: Occurrence,
+    /// What brought it about.
+    pub origin: Origin,
+    /// Which shard of it.
+    pub shard: u32,
+    /// In how many it runs, where that is settled.
+    pub shards: Option<u32>,
+    /// The attempt that it follows was this replica's, and failed.
+    pub failed_on: Option<Uuid>,
+}
+
+/// A replica, as the others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Which one.
+    pub id: Uuid,
+    /// What it has.
+    pub tags: Tags,
+    /// It takes no more work for now: it is draining, or full.
+    pub declines: bool,
+}

@@ -1,0 +1,216 @@
+//! Claims: what a replica asks for when an occurrence is due, and what it hears.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cause, FencingToken, Occurrence, RunId};
+use crate::scheduler::job::{JobName, OnCrash};
+use crate::scheduler::policy::Concurrency;
+use crate::scheduler::time::Timestamp;
+
+/// What brought an occurrence about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The schedule: claiming it consumes it and all older ones.
+    #[default]
+    Schedule,
+    /// `soloist trigger`: an occurrence of its own that consumes none of the schedule's.
+    Trigger,
+    /// The success of the jobs that this one comes after.
+    After,
+    /// `soloist run-once`: here and now, and nobody else's to run.
+    RunOnce,
+}
+
+impl Origin {
+    /// It is the schedule's.
+    pub const fn is_schedule(&self) -> bool {
+        matches!(self, Origin::Schedule)
+    }
+}
+
+/// What a replica saw of a lease that looked dead: the store takes it over only while these
+/// two are still what the record says (compare and take over).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sighting {
+    /// The token of the lease.
+    pub token: FencingToken,
+    /// Its deadline, which rises at every renewal.
+    pub deadline: Timestamp,
+}
+
+/// A request to run one occurrence, or one shard of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// What is to be run.
+    pub occurrence: Occurrence,
+    /// What brought it about.
+    pub origin: Origin,
+    /// Which shard of it, from 0.
+    pub shard: u32,
+    /// In how many shards it runs.
+    pub shards: u32,
+    /// The attempt's id if it is granted, and the identity of this request.
+    pub run_id: RunId,
+    /// What becomes of the occurrence if this attempt's holder vanishes.
+    pub on_crash: OnCrash,
+    /// How many attempts the occurrence may have in all.
+    pub max_attempts: u32,
+    /// What becomes of the occurrence if the job is busy.
+    pub concurrency: Concurrency,
+    /// The occurrence is consumed only until this instant; claimed later, it is missed. Not after
+    /// `start_by`.
+    pub claim_by: Timestamp,
+    /// The first attempt isn't granted after this instant.
+    pub start_by: Timestamp,
+    /// How long the grant lasts unless it is renewed.
+    pub ttl: Duration,
+    /// Set when the claim is to take over a lease that was watched and found dead.
+    pub watched: Option<Sighting>,
+    /// The newest of the job's instants before this one that are not in the backlog, where this
+    /// replica can't be sure that they were claimed: whatever of them is unsettled is missed.
+    pub missed_until: Option<Timestamp>,
+    /// Older instants that are to run first, in order, where they are unsettled.
+    pub backlog: Vec<Timestamp>,
+    /// No replica that could run it was there in time: the claim only writes this down.
+    pub unplaced: bool,
+    /// How much of the job's past is kept.
+    pub retention: Retention,
+    /// The jobs that come after this one.
+    pub dependents: Dependents,
+}
+
+impl Claim {
+    /// `claim_by` of a claim that starts nothing and consumes nothing: a newer occurrence is
+    /// claimed, and this one only asks whether it was granted before.
+    pub const ONLY_ASKS: Timestamp = Timestamp::from_millis(i64::MIN);
+
+    /// A claim to an occurrence of the schedule, under the contract's defaults, that may start
+    /// for a minute.
+    pub fn new(occurrence: Occurrence, run_id: RunId) -> Self {
+        let minute = Duration::from_secs(60);
+        let start_by = occurrence.scheduled_at + minute;
+        Self {
+            occurrence,
+            origin: Origin::Schedule,
+            shard: 0,
+            shards: 1,
+            run_id,
+            on_crash: OnCrash::default(),
+            max_attempts: 10,
+            concurrency: Concurrency::default(),
+            claim_by: start_by,
+            start_by,
+            ttl: Duration::from_secs(15),
+            watched: None,
+            missed_until: None,
+            backlog: Vec::new(),
+            unplaced: false,
+            retention: Retention {
+                limit: 1000,
+                age: minute * 60 * 24 * 30,
+            },
+            dependents: Dependents::default(),
+        }
+    }
+}
+
+/// The jobs that come after a job.
+pub type Dependents = Arc<[Dependent]>;
+
+/// A job that comes after others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dependent {
+    /// Which job.
+    pub job: JobName,
+    /// All the jobs that it comes after.
+    pub after: Vec<JobName>,
+    /// A disabled one is skipped.
+    pub enabled: bool,
+    /// How late after the last success it may start.
+    pub starting_deadline: Duration,
+    /// How much of its past is kept.
+    pub retention: Retention,
+    /// The jobs that come after it in turn: where it is skipped, so are they.
+    pub dependents: Dependents,
+}
+
+/// How much of a job's past the ledger keeps; what is over either limit goes at the next
+/// line that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// How many lines.
+    pub limit: u32,
+    /// How old they get, counted from their end.
+    pub age: Duration,
+}
+
+/// What the store says to a [`Claim`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimAnswer {
+    /// The occurrence is the caller's. Said again to the same request sent again.
+    Granted(Grant),
+    /// A lease of this very occurrence is there and was not proven dead.
+    Held(Held),
+    /// Another occurrence of the job is unfinished: this one is recorded as skipped.
+    Overlap(Held),
+    /// It is its job's turn later: it waits behind a running occurrence, or behind others that
+    /// wait. Whoever looks is shown it when its turn comes.
+    Waiting,
+    /// It never started, by a policy; recorded as skipped.
+    Skipped(Cause),
+    /// The job is paused, or disabled: nothing of its schedule is consumed meanwhile.
+    Suspended,
+    /// The occurrence was finished, skipped or missed before.
+    Finished,
+    /// Not due yet by the store's clock.
+    Early {
+        /// How long it still takes.
+        wait: Duration,
+    },
+    /// It could not start in time any more; recorded as missed.
+    TooLate,
+    /// Its holder vanished and it may not run again; recorded as lost.
+    Closed,
+    /// The store lost data or its clock stepped: nothing is granted until holders have had
+    /// the time to re-assert their leases.
+    Grace {
+        /// How long it still takes.
+        wait: Duration,
+    },
+    /// The request arrived after its own deadline and did nothing.
+    RequestExpired,
+}
+
+/// The right to run one occurrence until a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Rises at every grant.
+    pub token: FencingToken,
+    /// Counted from 1 over all replicas.
+    pub attempt: u32,
+    /// How many of the attempts before failed.
+    pub failures: u32,
+    /// The deadline by the store's clock.
+    pub deadline: Timestamp,
+    /// What is left until the deadline, as the store said it. Zero: it is too late.
+    pub remaining: Duration,
+}
+
+/// A lease in somebody else's hands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Which occurrence it is for.
+    pub scheduled_at: Timestamp,
+    /// What brought that about.
+    pub origin: Origin,
+    /// Which shard of it.
+    pub shard: u32,
+    /// What to watch.
+    pub sighting: Sighting,
+    /// How long its grants last.
+    pub ttl: Duration,
+}

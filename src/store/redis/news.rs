@@ -1,0 +1,47 @@
+//! News as they are published: a word for each kind.
+//!
+//! Must never: carry what somebody could rely on. Those who hear of it look for themselves.
+
+use std::collections::BTreeSet;
+
+use crate::store::StoreEvent;
+
+const WORDS: [(&str, StoreEvent); 2] = [
+    ("look", StoreEvent::Opening),
+    ("stop", StoreEvent::StopAsked),
+];
+
+/// What is published; empty where there are none.
+pub(super) fn message(news: &BTreeSet<StoreEvent>) -> String {
+    let told = WORDS.iter().filter(|(_, event)| news.contains(event));
+    told.map(|(word, _)| *word).collect::<Vec<_>>().join(" ")
+}
+
+/// What a message says. One that nobody here would write is as good as the plainest of them.
+pub(super) fn read(message: &str) -> Vec<StoreEvent> {
+    let words: Vec<&str> = message.split(' ').collect();
+    let known = WORDS.iter().filter(|(word, _)| words.contains(word));
+    let news: Vec<_> = known.map(|(_, event)| *event).collect();
+    match news.is_empty() {
+        true => vec![StoreEvent::Opening],
+        false => news,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_are_read_as_they_were_told() {
+        for news in [
+            vec![StoreEvent::Opening],
+            vec![StoreEvent::StopAsked],
+            vec![StoreEvent::Opening, StoreEvent::StopAsked],
+        ] {
+            assert_eq!(read(&message(&news.iter().copied().collect())), news);
+        }
+        assert_eq!(message(&BTreeSet::new()), "");
+        assert_eq!(read("something else"), [StoreEvent::Opening]);
+    }
+}

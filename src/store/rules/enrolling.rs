@@ -1,0 +1,97 @@
+//! How a job becomes known to the ledger, changes its schedule, and is disabled and enabled.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::Call;
+use super::claiming::NOBODY_CAME;
+use super::record::{Decision, Record};
+use super::step::Step;
+use crate::scheduler::lease::{Cause, Enrolment, Outcome, Registration, RunId};
+
+impl Call<'_> {
+    /// See [`super::super::Store::register`].
+    pub(in crate::store) fn register(
+        &mut self,
+        record: Option<&Record>,
+        enrolment: &Enrolment,
+    ) -> Decision<Registration> {
+        let mut step = Step::begin(self, record);
+        let new = !step.known;
+        let former = step.enrol(enrolment);
+        let (record, now) = (&step.record, step.now());
+        let registration = Registration {
+            settled_until: record.settled_until,
+            new,
+            former_schedule: former,
+            openings: record.openings(&enrolment.job, now),
+        };
+        match new {
+            true => step.decide_anew(registration),
+            false => step.decide(registration),
+        }
+    }
+}
+
+impl Step<'_, '_> {
+    /// Takes in what a table says of a job. Answers the ledger's schedule where that is another
+    /// one and it isn't known yet what of it is to run.
+    fn enrol(&mut self, enrolment: &Enrolment) -> Option<String> {
+        let former = self.record.schedule.clone();
+        let unsettled = self.known && !former.is_empty() && former != enrolment.schedule;
+        if unsettled {
+            let change = enrolment
+                .change
+                .as_ref()
+                .filter(|change| change.from == former);
+            let Some(change) = change else {
+                return Some(former);
+            };
+            let just_before = |at| at - Duration::from_millis(1);
+            let until = change.keep_from.map_or(self.now(), just_before);
+            let words = "the schedule was changed before a replica claimed it";
+            let cause = Cause::ScheduleChanged;
+            self.pass_over(
+                nobody(),
+                until.min(self.now()),
+                Outcome::Missed,
+                cause,
+                words,
+            );
+        }
+        self.record.schedule.clone_from(&enrolment.schedule);
+        match (enrolment.enabled, self.record.disabled) {
+            (false, None) => self.record.disabled = Some(self.now()),
+            (true, Some(since)) => {
+                self.record.disabled = None;
+                self.end_suspension(since, Cause::Disabled, "the job was disabled");
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// What fell due since then, up to now, is skipped. What was due before and was not claimed
+    /// is missed.
+    pub(super) fn end_suspension(
+        &mut self,
+        since: crate::scheduler::time::Timestamp,
+        cause: Cause,
+        words: &str,
+    ) {
+        self.pass_over(
+            nobody(),
+            since,
+            Outcome::Missed,
+            Cause::CatchUp,
+            NOBODY_CAME,
+        );
+        self.pass_over(nobody(), self.now(), Outcome::Skipped, cause, words);
+    }
+}
+
+/// The id in lines that no claim brought about.
+pub(super) fn nobody() -> RunId {
+    RunId::new(Uuid::nil())
+}

@@ -1,0 +1,120 @@
+//! What people ask of a job: trigger, pause, resume, kill.
+
+use std::time::Duration;
+
+use super::Call;
+use super::claiming::WAITING_LIMIT;
+use super::record::{Decision, News, Paused, Record, Waiting};
+use super::step::Step;
+use crate::scheduler::lease::{Cause, Order, OrderAnswer, OrderKind, Origin, StopFor, StopOrder};
+use crate::scheduler::time::Timestamp;
+
+/// Of how many triggers it is remembered that they were given: sent again, they find the
+/// occurrence that they made.
+const TRIGGERS_REMEMBERED: usize = 8;
+
+impl Call<'_> {
+    /// See [`super::super::Store::order`].
+    pub(in crate::store) fn order(
+        &mut self,
+        record: Option<&Record>,
+        order: &Order,
+    ) -> Decision<OrderAnswer> {
+        let mut step = Step::begin(self, record);
+        let answer = match step.known {
+            true => step.order(order),
+            false => OrderAnswer::Unknown,
+        };
+        step.decide(answer)
+    }
+}
+
+impl Step<'_, '_> {
+    fn order(&mut self, order: &Order) -> OrderAnswer {
+        match order.what {
+            OrderKind::Trigger => self.trigger(order),
+            OrderKind::Pause => self.pause(order),
+            OrderKind::Resume => self.resume(),
+            OrderKind::Kill => self.kill(order),
+        }
+    }
+
+    fn trigger(&mut self, order: &Order) -> OrderAnswer {
+        let known = self.record.triggered.iter().find(|(id, _)| *id == order.id);
+        if let Some((_, scheduled_at)) = known.copied() {
+            return OrderAnswer::Triggered { scheduled_at };
+        }
+        if self.record.disabled.is_some() {
+            return OrderAnswer::Disabled;
+        }
+        if self.record.waiting.len() >= WAITING_LIMIT {
+            return OrderAnswer::Full;
+        }
+        let scheduled_at = self.free_instant();
+        self.record.waiting.push(Waiting {
+            scheduled_at,
+            origin: Origin::Trigger,
+            by: Some(order.by.clone()),
+            since: self.now(),
+            start_by: None,
+            queued: false,
+        });
+        self.record.triggered.push((order.id, scheduled_at));
+        let surplus = self
+            .record
+            .triggered
+            .len()
+            .saturating_sub(TRIGGERS_REMEMBERED);
+        self.record.triggered.drain(..surplus);
+        self.tell(News::Opening);
+        OrderAnswer::Triggered { scheduled_at }
+    }
+
+    /// An instant that no other occurrence of the job has: not a whole second, which only the
+    /// schedule's are, and after all that were triggered before.
+    fn free_instant(&self) -> Timestamp {
+        let tick = Duration::from_millis(1);
+        let newest = self.record.triggered.last().map(|(_, at)| *at + tick);
+        let at = newest.map_or(self.now(), |newest| newest.max(self.now()));
+        match at.as_millis().rem_euclid(1000) {
+            0 => at + tick,
+            _ => at,
+        }
+    }
+
+    fn pause(&mut self, order: &Order) -> OrderAnswer {
+        let now = self.now();
+        let paused = self.record.paused.get_or_insert_with(|| Paused {
+            since: now,
+            by: order.by.clone(),
+        });
+        OrderAnswer::Paused {
+            since: paused.since,
+            by: paused.by.clone(),
+        }
+    }
+
+    fn resume(&mut self) -> OrderAnswer {
+        let Some(Paused { since, by }) = self.record.paused.take() else {
+            return OrderAnswer::Resumed { since: None };
+        };
+        let words = format!("the job was paused by {by}");
+        self.end_suspension(since, Cause::Paused, &words);
+        OrderAnswer::Resumed { since: Some(since) }
+    }
+
+    fn kill(&mut self, order: &Order) -> OrderAnswer {
+        let Some(scheduled_at) = self.record.open().map(|current| current.scheduled_at) else {
+            return OrderAnswer::Idle;
+        };
+        let running = self.stop(StopOrder {
+            why: StopFor::Killed,
+            by: order.by.clone(),
+            at: self.now(),
+        });
+        OrderAnswer::Killed {
+            scheduled_at,
+            running,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! One decision in the making: the record as it becomes, and what goes with it.
+//!
+//! Must never: decide; it only keeps the books.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::Call;
+use super::record::{Current, Decision, Entry, News, Record, Slot, State, Waiting};
+use crate::scheduler::job::OnCrash;
+use crate::scheduler::lease::{
+    AttemptDetail, Cause, FencingToken, Origin, Outcome, Replica, RunId,
+};
+use crate::scheduler::time::Timestamp;
+
+/// A record that is being changed.
+pub(super) struct Step<'s, 'c> {
+    pub(super) call: &'s mut Call<'c>,
+    pub(super) record: Record,
+    /// The ledger had the record.
+    pub(super) known: bool,
+    before: Record,
+    lines: Vec<Entry>,
+    closed: Vec<(Timestamp, Outcome)>,
+    news: Vec<News>,
+}
+
+/// Who never started something, and by which request.
+#[derive(Clone, Copy)]
+pub(super) struct Unstarted<'u> {
+    pub(super) run_id: RunId,
+    pub(super) scheduled_at: Timestamp,
+    /// The occurrence, where it waited.
+    pub(super) waiting: Option<&'u Waiting>,
+}
+
+impl<'s, 'c> Step<'s, 'c> {
+    /// Begins with what the ledger has; a job that it doesn't know has nothing settled after now.
+    pub(super) fn begin(call: &'s mut Call<'c>, record: Option<&Record>) -> Self {
+        let blank = || Record {
+            settled_until: call.now,
+            ..Record::default()
+        };
+        let before = record.cloned().unwrap_or_else(blank);
+        Self {
+            call,
+            record: before.clone(),
+            known: record.is_some(),
+            before,
+            lines: Vec::new(),
+            closed: Vec::new(),
+            news: Vec::new(),
+        }
+    }
+
+    /// The store's time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.call.now
+    }
+
+    /// Ends with an answer.
+    pub(super) fn decide<A>(self, answer: A) -> Decision<A> {
+        // A job with a line is a job that the ledger knows.
+        let unknown = !self.known && !self.lines.is_empty();
+        let changed = unknown || self.record != self.before;
+        Decision {
+            answer,
+            record: changed.then_some(self.record),
+            lines: self.lines,
+            closed: self.closed,
+            news: self.news,
+        }
+    }
+
+    /// Ends with an answer, and writes the record whether it changed or not.
+    pub(super) fn decide_anew<A>(self, answer: A) -> Decision<A> {
+        let record = self.record.clone();
+        Decision {
+            record: Some(record),
+            ..self.decide(answer)
+        }
+    }
+
+    pub(super) fn tell(&mut self, news: News) {
+        self.news.push(news);
+    }
+
+    /// Everything up to `at` is settled.
+    pub(super) fn settle(&mut self, at: Timestamp) {
+        self.record.settled_until = self.record.settled_until.max(at);
+    }
+
+    /// Writes the line of a shard's attempt that is over.
+    pub(super) fn line(&mut self, shard: usize, outcome: Outcome, detail: AttemptDetail) {
+        let Some(current) = &self.record.current else {
+            return;
+        };
+        let Some(slot) = current.slots.get(shard) else {
+            return;
+        };
+        let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+        let sharded = current.slots.len() > 1;
+        let entry = Entry {
+            scheduled_at: current.scheduled_at,
+            attempt: slot.attempt,
+            run_id: slot.run_id,
+            token: slot.token,
+            replica: slot.holder.name.clone(),
+            started_at: slot.since,
+            ended_at: self.call.now,
+            outcome,
+            detail: AttemptDetail {
+                origin: current.origin,
+                by: current.by.clone(),
+                shard: sharded.then(|| (number(shard), number(current.slots.len()))),
+                ..detail
+            },
+        };
+        self.lines.push(entry);
+    }
+
+    /// Changes how a shard stands, from now on. With the last of them the occurrence is over.
+    pub(super) fn set_state(&mut self, shard: usize, state: State, deadline: Timestamp) {
+        let now = self.call.now;
+        let Some(current) = &mut self.record.current else {
+            return;
+        };
+        if let Some(slot) = current.slots.get_mut(shard) {
+            slot.state = state;
+            slot.deadline = deadline;
+            slot.since = now;
+        }
+        let (scheduled_at, origin) = (current.scheduled_at, current.origin);
+        if let Some(outcome) = current.outcome() {
+            // What somebody ran by hand, here, brings nothing about elsewhere.
+            if origin != Origin::RunOnce {
+                self.closed.push((scheduled_at, outcome));
+            }
+            if !self.record.waiting.is_empty() {
+                self.tell(News::Opening);
+            }
+        }
+    }
+
+    /// Ends a shard for good.
+    pub(super) fn end(&mut self, shard: usize, outcome: Outcome, detail: AttemptDetail) {
+        self.line(shard, outcome, detail);
+        let now = self.call.now;
+        self.set_state(shard, State::Ended(outcome), now);
+    }
+
+    /// Makes an occurrence the current one, in so many shards that nobody has yet.
+    pub(super) fn open(&mut self, waiting: &Waiting, shards: u32) {
+        let now = self.call.now;
+        let idle = Slot {
+            state: State::Idle,
+            attempt: 0,
+            failures: 0,
+            run_id: RunId::new(Uuid::nil()),
+            token: FencingToken::default(),
+            holder: Replica {
+                id: Uuid::nil(),
+                name: String::new(),
+            },
+            deadline: now,
+            ttl: Duration::ZERO,
+            on_crash: OnCrash::default(),
+            since: now,
+        };
+        self.record.current = Some(Current {
+            scheduled_at: waiting.scheduled_at,
+            origin: waiting.origin,
+            by: waiting.by.clone(),
+            stop: None,
+            slots: vec![idle; shards.max(1) as usize],
+        });
+        if shards > 1 {
+            // The others' turn is now, also for replicas that did not have it fall due.
+            self.tell(News::Opening);
+        }
+    }
+
+    /// Writes down that an occurrence never started.
+    pub(super) fn never_started(
+        &mut self,
+        unstarted: Unstarted<'_>,
+        outcome: Outcome,
+        cause: Cause,
+        words: impl Into<String>,
+    ) {
+        let Unstarted {
+            run_id,
+            scheduled_at,
+            waiting,
+        } = unstarted;
+        let detail = AttemptDetail {
+            origin: waiting.map(|one| one.origin).unwrap_or_default(),
+            by: waiting.and_then(|one| one.by.clone()),
+            ..AttemptDetail::policy(cause, words)
+        };
+        self.push_unstarted(run_id, scheduled_at, outcome, detail);
+        self.closed.push((scheduled_at, outcome));
+    }
+
+    /// Writes one line for all unsettled instants of the schedule in force up to `until`, and
+    /// settles them. That there are none costs a line which readers don't show.
+    pub(super) fn pass_over(
+        &mut self,
+        run_id: RunId,
+        until: Timestamp,
+        outcome: Outcome,
+        cause: Cause,
+        words: impl Into<String>,
+    ) {
+        let since = self.record.settled_until;
+        if until <= since {
+            return;
+        }
+        let detail = AttemptDetail {
+            since: Some(since),
+            schedule: Some(self.record.schedule.clone()).filter(|text| !text.is_empty()),
+            ..AttemptDetail::policy(cause, words)
+        };
+        self.push_unstarted(run_id, until, outcome, detail);
+        self.settle(until);
+    }
+
+    fn push_unstarted(
+        &mut self,
+        run_id: RunId,
+        scheduled_at: Timestamp,
+        outcome: Outcome,
+        detail: AttemptDetail,
+    ) {
+        let now = self.call.now;
+        self.lines.push(Entry {
+            scheduled_at,
+            attempt: 0,
+            run_id,
+            token: FencingToken::default(),
+            replica: self.call.caller.replica.name.clone(),
+            started_at: now,
+            ended_at: now,
+            outcome,
+            detail,
+        });
+    }
+}

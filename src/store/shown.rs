@@ -1,0 +1,114 @@
+//! Records and replicas as readers of the store see them.
+//!
+//! Must never: leave out what decides; `status` and `why` are told from here.
+
+use std::time::Duration;
+
+use super::engine::Window;
+use super::rules::{Record, State};
+use super::{
+    JobState, LastAttempt, ObservedLease, Opening, Pause, ReplicaState, Scope, Standing,
+    WaitingOccurrence,
+};
+use crate::scheduler::job::JobName;
+use crate::scheduler::lease::Peer;
+use crate::scheduler::time::Timestamp;
+
+/// The replicas that are taken for alive at `now`.
+pub(super) fn peers<'r>(
+    replicas: impl Iterator<Item = &'r ReplicaState>,
+    now: Timestamp,
+) -> Vec<Peer> {
+    let alive =
+        |state: &&ReplicaState| state.seen_at + Duration::from_millis(state.info.alive_ms) >= now;
+    let peer = |state: &ReplicaState| Peer {
+        id: state.replica.id,
+        tags: state.info.tags.clone(),
+        declines: state.info.draining
+            || state
+                .info
+                .max_running
+                .is_some_and(|most| state.info.running >= most),
+    };
+    let mut peers: Vec<Peer> = replicas.filter(alive).map(peer).collect();
+    peers.sort_by_key(|peer| peer.id);
+    peers
+}
+
+/// What an observer sees of records: leases to watch, and what anybody may claim.
+pub(super) fn shown(
+    records: &[(JobName, Record)],
+    scope: Scope,
+    now: Timestamp,
+) -> (Vec<ObservedLease>, Vec<Opening>) {
+    let until = Window::of(scope, now).until;
+    let mut leases = Vec::new();
+    let mut openings = Vec::new();
+    for (job, record) in records {
+        openings.extend(record.openings(job, now));
+        leases.extend(record.leases(until).map(|held| ObservedLease {
+            job: job.clone(),
+            held,
+        }));
+    }
+    (leases, openings)
+}
+
+impl Record {
+    /// The record as `status` shows it.
+    pub(super) fn to_state(&self, job: &JobName) -> JobState {
+        let waiting = self.waiting.iter().map(|one| WaitingOccurrence {
+            scheduled_at: one.scheduled_at,
+            origin: one.origin,
+            by: one.by.clone(),
+            since: one.since,
+            start_by: one.start_by,
+        });
+        let joins = self.joins.iter().filter(|join| !join.dead);
+        JobState {
+            job: job.clone(),
+            settled_until: self.settled_until,
+            schedule: self.schedule.clone(),
+            paused: self.paused.as_ref().map(|paused| Pause {
+                since: paused.since,
+                by: paused.by.clone(),
+            }),
+            disabled: self.disabled,
+            attempts: self.attempts(),
+            waiting: waiting.collect(),
+            joins: joins
+                .map(|join| (join.scheduled_at, join.arrived.clone()))
+                .collect(),
+        }
+    }
+
+    fn attempts(&self) -> Vec<LastAttempt> {
+        let slots = self.current.iter().flat_map(|current| {
+            let slots = current.slots.iter();
+            slots.map(move |slot| (current, slot))
+        });
+        slots
+            .map(|(current, slot)| LastAttempt {
+                scheduled_at: current.scheduled_at,
+                origin: current.origin,
+                by: current.by.clone(),
+                attempt: slot.attempt,
+                run_id: slot.run_id,
+                token: slot.token,
+                replica: slot.holder.name.clone(),
+                since: slot.since,
+                standing: match slot.state {
+                    State::Idle => Standing::Idle,
+                    State::Running => Standing::Running {
+                        deadline: slot.deadline,
+                    },
+                    State::Again(outcome) => Standing::Again {
+                        outcome,
+                        at: slot.deadline,
+                    },
+                    State::Ended(outcome) => Standing::Ended(outcome),
+                },
+            })
+            .collect()
+    }
+}
