@@ -13,6 +13,7 @@
 use std::fmt;
 use std::path::Path;
 
+mod after;
 mod diagnostics;
 mod env;
 mod file;
@@ -22,11 +23,14 @@ mod interpolate;
 mod job;
 mod keys;
 mod names;
+mod policies;
 mod program;
 mod raw;
 mod read;
+mod retry;
 mod scheduler;
 mod syntax;
+mod tags;
 mod values;
 mod when;
 mod wrong_type;
@@ -136,11 +140,13 @@ pub fn parse(
     let table = syntax::parse(source, &mut reader.problems, &mut reader.secrets);
     let document = raw::sort(table.get_ref(), &mut reader.problems);
     let scheduler = scheduler::read(&mut reader, &document.scheduler);
+    let mut waits = Vec::new();
     let jobs: Vec<Job> = document
         .jobs
         .iter()
-        .filter_map(|raw| job::read(&mut reader, raw, &document.defaults, &scheduler))
+        .filter_map(|raw| job::read(&mut reader, raw, &document.defaults, &scheduler, &mut waits))
         .collect();
+    after::check(&mut reader, &waits, &document.jobs, &jobs);
     if document.jobs_missing {
         let empty = Problem::of_file(format!("`{path}` has no jobs")).hint(
             "add one: `[jobs.hello]` on a line of its own, and below it `schedule = \"* * * * *\"` and `command = [\"echo\", \"hello\"]`",

@@ -4,8 +4,8 @@
 use std::fs;
 
 use crate::faults::FAULTS;
-use crate::http_faults;
 use crate::soloist::Place;
+use crate::{http_faults, policy_faults};
 
 /// The text that the first caret line of a report underlines.
 fn underlined(stderr: &str) -> Option<String> {
@@ -21,7 +21,11 @@ fn underlined(stderr: &str) -> Option<String> {
 #[test]
 fn every_fault_is_told_with_its_line_its_text_and_a_hint() {
     let job = "[jobs.x]\nschedule = \"@daily\"\ncommand = [\"x\"]\n";
-    for fault in FAULTS.iter().chain(http_faults::FAULTS) {
+    for fault in FAULTS
+        .iter()
+        .chain(http_faults::FAULTS)
+        .chain(policy_faults::FAULTS)
+    {
         let table = fault.table.replace('%', job);
         let ended = Place::with_table(&table).run(&["check"]);
         let stderr = &ended.stderr;

@@ -5,5 +5,6 @@ mod commands;
 mod faults;
 mod history;
 mod http_faults;
+mod policy_faults;
 mod soloist;
 mod surroundings;
