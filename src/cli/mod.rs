@@ -22,6 +22,7 @@ mod run_once;
 mod settings;
 mod status;
 mod store;
+mod tags;
 
 use args::{Args, Command, Global};
 

@@ -2,7 +2,7 @@
 
 use super::policies::{Case, assert_refused};
 use super::{job, messages, read};
-use crate::config::tags::parse_tag;
+use crate::config::parse_tag;
 
 #[test]
 fn tags_are_a_table_or_a_list() {
