@@ -63,7 +63,7 @@ async fn daemon(config: Config, args: &RunArgs) -> Result<Exit, Exit> {
     let listed = tags::list(&config.scheduler.tags);
     let listed = (!listed.is_empty()).then_some(listed.as_str());
     info!(replica = %replica, id = %replica.id, store = %store.place(),
-        namespace = %config.scheduler.namespace, tags = listed,
+        namespace = %config.scheduler.namespace, tags = listed, digest = %config.digest(),
         version = env!("CARGO_PKG_VERSION"), "starting");
     let prepare = async {
         // Before the store is waited for: they run on as long as it takes.

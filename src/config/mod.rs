@@ -15,6 +15,7 @@ use std::path::Path;
 
 mod after;
 mod diagnostics;
+mod digest;
 mod env;
 mod file;
 mod http;

@@ -25,7 +25,7 @@ pub mod margins;
 pub mod policy;
 pub mod request;
 pub mod schedule;
-mod spread;
+pub(crate) mod spread;
 mod store_clock;
 mod table;
 pub mod time;
