@@ -15,6 +15,7 @@ mod logging;
 mod logs;
 mod next;
 mod output;
+mod policies;
 mod preview;
 mod reaper;
 mod run;

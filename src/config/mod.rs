@@ -47,6 +47,7 @@ pub use scheduler::SchedulerConfig;
 pub use values::format_duration;
 
 pub(crate) use names::nearest;
+pub(crate) use policies::default_starting_deadline;
 pub(crate) use scheduler::check_store;
 pub(crate) use tags::parse_tag;
 pub(crate) use zone::find_zone;
