@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use soloist::clock::{BootTimer, Clock, SystemClock};
-use soloist::scheduler::job::{CommandSpec, Job, JobName, OnCrash, Program};
-use soloist::scheduler::lease::{AttemptDetail, Output, Replica, Retention};
+use soloist::scheduler::job::{CommandSpec, Job, JobName, Program};
+use soloist::scheduler::lease::{AttemptDetail, Output, Replica};
+use soloist::scheduler::policy::Tags;
 use soloist::scheduler::schedule::{DstFold, DstGap, Schedule};
 use soloist::scheduler::time::Timestamp;
 use soloist::scheduler::{
@@ -58,6 +59,9 @@ impl InProcess {
             },
             shutdown_grace: Duration::ZERO,
             purpose: Purpose::Table,
+            tags: Tags::new(),
+            max_running: None,
+            digest: String::new(),
         };
         let jobs = (0..scenario.jobs).map(|number| Arc::new(job(number, scenario.schedule)));
         let entropy = Box::new(|| {
@@ -169,6 +173,7 @@ fn info() -> ReplicaInfo {
         running: 0,
         jobs: 0,
         draining: false,
+        ..ReplicaInfo::default()
     }
 }
 
@@ -188,31 +193,13 @@ pub(crate) fn job(number: usize, schedule: &str) -> Job {
         DstFold::default(),
     )
     .expect("a schedule");
+    let program = Program::Command(vec!["true".to_owned()]);
     Job {
-        name,
-        description: None,
-        schedule,
-        enabled: true,
         command: CommandSpec {
-            program: Program::Command(vec!["true".to_owned()]),
-            env: Default::default(),
-            working_dir: None,
-            user: None,
-            group: None,
-            umask: None,
-            success_codes: vec![0],
             output_limit: 0,
+            ..CommandSpec::new(program.clone())
         },
-        timeout: None,
-        kill_grace: Duration::from_secs(5),
-        lease_ttl: Duration::from_secs(15),
-        starting_deadline: Duration::from_secs(60),
-        on_crash: OnCrash::Rerun,
-        max_attempts: 10,
-        retention: Retention {
-            limit: 10,
-            age: Duration::from_secs(3600),
-        },
+        ..Job::new(name, schedule, program)
     }
 }
 

@@ -253,6 +253,8 @@ impl Bench {
         let never = BootTime::since_boot(Duration::from_secs(3600 * 24 * 365 * 100));
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let attempt = Attempt {
+            shard: 0,
+            shards: 1,
             job: Arc::new(job),
             scheduled_at: Timestamp::from_second(1_795_212_000),
             run_id: RunId::new(Uuid::new_v4()),

@@ -11,7 +11,6 @@ use crate::config::{Config, Strictness};
 use crate::driver::{Driver, Listener};
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{AttemptDetail, Outcome};
-use crate::scheduler::policy::Tags;
 use crate::scheduler::{self, Notice, Purpose};
 
 /// What a shell adds to the number of the signal that ended a command.
@@ -67,7 +66,9 @@ async fn once(config: Config, job: JobName, replica: Option<&str>) -> Result<Exi
         // Ctrl-C on the terminal means now.
         shutdown_grace: Duration::ZERO,
         purpose: Purpose::Once(job),
-        tags: Tags::new(),
+        digest: config.digest(),
+        tags: config.scheduler.tags,
+        // It was asked for here and now.
         max_running: None,
     };
     let fate = FateCell::default();

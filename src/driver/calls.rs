@@ -137,7 +137,8 @@ impl Calls {
             draining: scheduler.is_draining(),
             tags: scheduler.tags().clone(),
             max_running: scheduler.max_running(),
-            digest: String::new(),
+            declines: scheduler.declines(),
+            digest: scheduler.digest().to_owned(),
             alive_ms: millis(scheduler.alive_for()).unsigned_abs(),
         }
     }

@@ -27,7 +27,7 @@ mod placement;
 pub mod policy;
 pub mod request;
 pub mod schedule;
-mod spread;
+pub(crate) mod spread;
 mod store_clock;
 mod table;
 pub mod time;
@@ -73,10 +73,12 @@ pub struct Settings {
     pub shutdown_grace: Duration,
     /// What it is there for.
     pub purpose: Purpose,
-    /// What it has, for jobs that ask for it.
+    /// What jobs can ask for by `run_on`.
     pub tags: Tags,
-    /// How many attempts it runs at once, at most.
+    /// How many attempts may run here at once; none for no limit.
     pub max_running: Option<u32>,
+    /// A digest of its table, for people: replicas with different ones run different tables.
+    pub digest: String,
 }
 
 /// What a scheduler is there for.
@@ -304,6 +306,16 @@ impl Scheduler {
         self.settings.max_running
     }
 
+    /// It takes no more work for now: it is draining, full, or there for one run only.
+    pub fn declines(&self) -> bool {
+        self.draining || self.settings.purpose != Purpose::Table || self.room() == 0
+    }
+
+    /// The digest of its table.
+    pub fn digest(&self) -> &str {
+        &self.settings.digest
+    }
+
     /// For how long others may take it for alive without hearing of it.
     pub fn alive_for(&self) -> Duration {
         self.watch.interval() * 3
@@ -389,7 +401,7 @@ impl Scheduler {
             let answer = answers.get(index);
             match self.held.renewed(renewal, answer, sent, now) {
                 None => {}
-                Some(AfterRenewal::Stop(stop)) => self.stop(stop),
+                Some(AfterRenewal::Stop(stop)) => self.stop(*stop),
                 Some(AfterRenewal::Guard(guard)) => {
                     let run_id = renewal.run_id;
                     self.effects.push_back(Effect::Guard { run_id, guard });
@@ -440,20 +452,21 @@ pub fn draw_replica_id(random: [u8; 16]) -> Uuid {
 /// Cuts items into batches that a store takes: none too large, and no shard of a job twice in
 /// one.
 fn batches<T>(items: Vec<T>, shard: impl Fn(&T) -> (&JobName, u32)) -> Vec<Vec<T>> {
-    let mut batches: Vec<(HashSet<(JobName, u32)>, Vec<T>)> = Vec::new();
+    let mut batches: Vec<Vec<T>> = Vec::new();
+    let mut shards: Vec<HashSet<(JobName, u32)>> = Vec::new();
     for item in items {
         let (job, index) = shard(&item);
         let key = (job.clone(), index);
-        let fits = |(keys, batch): &&mut (HashSet<(JobName, u32)>, Vec<T>)| {
-            batch.len() < BATCH_LIMIT && !keys.contains(&key)
+        let fits = |number: &usize| {
+            batches[*number].len() < BATCH_LIMIT && !shards[*number].contains(&key)
         };
-        match batches.iter_mut().find(fits) {
-            Some((keys, batch)) => {
-                keys.insert(key);
-                batch.push(item);
-            }
-            None => batches.push((HashSet::from([key]), vec![item])),
-        }
+        let number = (0..batches.len()).find(fits).unwrap_or_else(|| {
+            batches.push(Vec::new());
+            shards.push(HashSet::new());
+            batches.len() - 1
+        });
+        shards[number].insert(key);
+        batches[number].push(item);
     }
-    batches.into_iter().map(|(_, batch)| batch).collect()
+    batches
 }

@@ -85,6 +85,9 @@ pub struct ReplicaInfo {
     /// How many attempts it runs at once, at most.
     #[serde(default)]
     pub max_running: Option<u32>,
+    /// It takes no more work for now, for whatever reason.
+    #[serde(default)]
+    pub declines: bool,
     /// A digest of its table: replicas with different ones run different tables.
     #[serde(default)]
     pub digest: String,

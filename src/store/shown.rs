@@ -24,11 +24,7 @@ pub(super) fn peers<'r>(
     let peer = |state: &ReplicaState| Peer {
         id: state.replica.id,
         tags: state.info.tags.clone(),
-        declines: state.info.draining
-            || state
-                .info
-                .max_running
-                .is_some_and(|most| state.info.running >= most),
+        declines: state.info.declines,
     };
     let mut peers: Vec<Peer> = replicas.filter(alive).map(peer).collect();
     peers.sort_by_key(|peer| peer.id);

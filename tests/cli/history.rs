@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use soloist::clock::SystemClock;
-use soloist::scheduler::job::{JobName, OnCrash};
+use soloist::scheduler::job::JobName;
 use soloist::scheduler::lease::{
-    AttemptDetail, Caller, Claim, ClaimAnswer, FencingToken, MeasuredOf, Occurrence, Origin,
-    Outcome, Output, PeakMemory, Release, Replica, Retention, RunId, Usage,
+    AttemptDetail, Caller, Claim, ClaimAnswer, Enrolment, FencingToken, MeasuredOf, Occurrence,
+    Outcome, PeakMemory, Release, Replica, Retention, RunId, Usage,
 };
 use soloist::scheduler::time::Timestamp;
 use soloist::store::Store;
@@ -77,7 +77,13 @@ async fn write_attempt(store: &SqliteStore, name: &str, usage: Option<Usage>) {
         send_by: None,
     };
     let job = JobName::new(name).expect("a name");
-    let jobs = [job.clone()];
+    let jobs = [Enrolment {
+        job: job.clone(),
+        schedule: "@manual".to_owned(),
+        enabled: true,
+        change: None,
+        retention: RETENTION,
+    }];
     let known = store.register(&caller, &jobs).await.expect("an answer");
     let due = known.answer[0].settled_until + Duration::from_millis(1);
     let claim = claim(job, due);
@@ -91,38 +97,26 @@ async fn write_attempt(store: &SqliteStore, name: &str, usage: Option<Usage>) {
         }
     };
     let release = Release {
-        occurrence: claim.occurrence,
-        origin: claim.origin,
-        run_id: claim.run_id,
-        token: granted.token,
-        attempt: granted.attempt,
-        on_crash: claim.on_crash,
-        outcome: Outcome::Succeeded,
         detail: AttemptDetail {
             usage,
             ..AttemptDetail::default()
         },
-        output: Output::default(),
-        retention: claim.retention,
+        ..Release::of(&claim, &granted, Outcome::Succeeded)
     };
     let released = store.release(&caller, &[release]).await;
     released.expect("an answer");
 }
 
+const RETENTION: Retention = Retention {
+    limit: 10,
+    age: Duration::from_secs(3600),
+};
+
 fn claim(job: JobName, scheduled_at: Timestamp) -> Claim {
+    let occurrence = Occurrence { job, scheduled_at };
     Claim {
-        occurrence: Occurrence { job, scheduled_at },
-        origin: Origin::Schedule,
-        run_id: RunId::new(Uuid::new_v4()),
-        on_crash: OnCrash::Rerun,
-        max_attempts: 1,
-        start_by: scheduled_at + Duration::from_secs(60),
-        ttl: Duration::from_secs(60),
-        watched: None,
-        retention: Retention {
-            limit: 10,
-            age: Duration::from_secs(3600),
-        },
+        retention: RETENTION,
+        ..Claim::new(occurrence, RunId::new(Uuid::new_v4()))
     }
 }
 

@@ -39,6 +39,7 @@ impl Hand {
             purpose,
             tags: Tags::new(),
             max_running: None,
+            digest: String::new(),
         };
         let mut drawn = 0u8;
         let entropy = Box::new(move || {

@@ -135,6 +135,7 @@ fn info(scheduler: &Scheduler) -> ReplicaInfo {
         draining: scheduler.is_draining(),
         tags: scheduler.tags().clone(),
         max_running: scheduler.max_running(),
+        declines: scheduler.declines(),
         alive_ms: u64::try_from(scheduler.alive_for().as_millis()).expect("a while"),
         ..ReplicaInfo::default()
     }
@@ -228,6 +229,7 @@ impl World {
             purpose: Purpose::Table,
             tags: self.replicas[number].tags.clone(),
             max_running: self.replicas[number].max_running,
+            digest: String::new(),
         };
         let entropy = Box::new(move || {
             let mut bytes = [0; 10];

@@ -68,7 +68,7 @@ pub(in crate::scheduler) enum AfterRenewal {
     /// It may run for longer.
     Guard(Guard),
     /// It has to end.
-    Stop(Stop),
+    Stop(Box<Stop>),
 }
 
 impl Lease {
@@ -121,12 +121,12 @@ impl Lease {
                 let asked = stop.and_then(|order| self.asked_to_stop(order.why));
                 // The lease lasts for as long as the attempt takes to end.
                 asked
-                    .map(AfterRenewal::Stop)
+                    .map(|stop| AfterRenewal::Stop(Box::new(stop)))
                     .or(guard.map(AfterRenewal::Guard))
             }
             Some(RenewalAnswer::Lost) => {
                 self.renew_at = FAR_FUTURE;
-                self.lost().map(AfterRenewal::Stop)
+                self.lost().map(|stop| AfterRenewal::Stop(Box::new(stop)))
             }
         }
     }
