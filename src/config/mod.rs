@@ -13,6 +13,7 @@
 use std::fmt;
 use std::path::Path;
 
+mod calendars;
 mod diagnostics;
 mod env;
 mod file;
@@ -35,7 +36,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
-pub use diagnostics::{Diagnostic, Error, Rendering, Report, Severity};
+pub use diagnostics::{Diagnostic, Error, Excerpt, Rendering, Report, Severity};
 pub use identity::Accounts;
 pub use interpolate::Environment;
 pub use scheduler::SchedulerConfig;
@@ -136,6 +137,7 @@ pub fn parse(
     let table = syntax::parse(source, &mut reader.problems, &mut reader.secrets);
     let document = raw::sort(table.get_ref(), &mut reader.problems);
     let scheduler = scheduler::read(&mut reader, &document.scheduler);
+    reader.calendars = calendars::read(&mut reader, &document.calendars, path);
     let jobs: Vec<Job> = document
         .jobs
         .iter()

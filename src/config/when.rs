@@ -1,7 +1,8 @@
-//! When a job is due: `schedule`, `timezone`, `dst_gap` and `dst_fold` together.
+//! When a job is due: `schedule`, `timezone`, `dst_gap`, `dst_fold` and calendars together.
 
 use jiff::tz::TimeZone;
 
+use super::calendars::on_days;
 use super::diagnostics::{Diagnostic, Severity};
 use super::job::{Keys, push_missing};
 use super::raw::RawJob;
@@ -51,6 +52,7 @@ pub(super) fn read_schedule(
     match parsed {
         Ok(schedule) => {
             tell_warnings(reader, &text, &schedule);
+            let schedule = on_days(reader, keys, &text, schedule)?;
             if enabled && zone.is_some() {
                 tell_if_over(reader, &text, &schedule);
             }

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use crate::calendar_faults;
 use crate::faults::FAULTS;
 use crate::http_faults;
 use crate::soloist::Place;
@@ -21,7 +22,8 @@ fn underlined(stderr: &str) -> Option<String> {
 #[test]
 fn every_fault_is_told_with_its_line_its_text_and_a_hint() {
     let job = "[jobs.x]\nschedule = \"@daily\"\ncommand = [\"x\"]\n";
-    for fault in FAULTS.iter().chain(http_faults::FAULTS) {
+    let more = http_faults::FAULTS.iter().chain(calendar_faults::FAULTS);
+    for fault in FAULTS.iter().chain(more) {
         let table = fault.table.replace('%', job);
         let ended = Place::with_table(&table).run(&["check"]);
         let stderr = &ended.stderr;

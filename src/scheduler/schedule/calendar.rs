@@ -35,14 +35,14 @@ pub enum Exclusion<'f> {
     /// It is in a calendar of `except`, of which this is the first.
     Except(&'f str),
     /// It is in none of the calendars of `only`.
-    Only(OnlyNames<'f>),
+    Only(CalendarNames<'f>),
     /// It is before 1970 or after 2199, for which there are no calendars.
     NoYear,
 }
 
-/// The names of the calendars of `only`.
+/// Names of calendars, in the order of the job.
 #[derive(Clone, Copy)]
-pub struct OnlyNames<'f>(&'f [Arc<Calendar>]);
+pub struct CalendarNames<'f>(&'f [Arc<Calendar>]);
 
 impl DayFilter {
     /// Makes one; `except` wins over `only`.
@@ -62,7 +62,7 @@ impl DayFilter {
     }
 
     /// The days that it leaves.
-    pub(super) fn open(&self) -> &DaySet {
+    pub(crate) fn open(&self) -> &DaySet {
         &self.0.open
     }
 
@@ -75,27 +75,50 @@ impl DayFilter {
         Some(match excepting {
             Some(calendar) => Exclusion::Except(&calendar.name),
             None if !DaySet::all().has(day) => Exclusion::NoYear,
-            None => Exclusion::Only(OnlyNames(&self.0.only)),
+            None => Exclusion::Only(CalendarNames(&self.0.only)),
         })
     }
 }
 
-impl<'f> OnlyNames<'f> {
-    /// The names, in the order of the job.
+/// The calendars by name: "except holidays, only workdays, sale".
+impl fmt::Display for DayFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lists = [("except", &self.0.except), ("only", &self.0.only)];
+        let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
+        let texts = lists.map(|(key, list)| {
+            let names: Vec<_> = CalendarNames(list).iter().collect();
+            format!("{key} {}", names.join(", "))
+        });
+        f.write_str(&texts.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl fmt::Debug for DayFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DayFilter")
+            .field("except", &CalendarNames(&self.0.except))
+            .field("only", &CalendarNames(&self.0.only))
+            .field("open", &self.0.open)
+            .finish()
+    }
+}
+
+impl<'f> CalendarNames<'f> {
+    /// The names.
     pub fn iter(&self) -> impl Iterator<Item = &'f str> {
         self.0.iter().map(|calendar| &*calendar.name)
     }
 }
 
-impl PartialEq for OnlyNames<'_> {
+impl PartialEq for CalendarNames<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
     }
 }
 
-impl Eq for OnlyNames<'_> {}
+impl Eq for CalendarNames<'_> {}
 
-impl fmt::Debug for OnlyNames<'_> {
+impl fmt::Debug for CalendarNames<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }

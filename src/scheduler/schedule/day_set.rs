@@ -4,12 +4,16 @@
 //! look what it has, and finds what comes next 64 days at a time. It must never grow: a day
 //! outside of its years is in no set.
 
+use std::ops::RangeInclusive;
+
 use jiff::civil::Date;
 
 use super::cron::{FIRST_YEAR, LAST_YEAR};
 use super::days::{Month, date, day_number, weekday};
 use crate::scheduler::spread::Spread;
 
+/// The years that a set can hold: those that schedules can name.
+pub(crate) const YEARS: RangeInclusive<i16> = FIRST_YEAR as i16..=LAST_YEAR as i16;
 /// The first day that a set can hold, 1970-01-01, as everywhere days are counted from it.
 pub(crate) const FIRST_DAY: i64 = 0;
 /// The last day that a set can hold: 2199-12-31, the end of the years that schedules can name.
@@ -38,7 +42,7 @@ impl DaySet {
     /// of the year where the second is the earlier one. A 29 February is in leap years alone.
     pub fn insert_yearly(&mut self, first: (i8, i8), last: (i8, i8)) {
         let wraps = i32::from(last < first);
-        for year in i32::from(FIRST_YEAR) - 1..=i32::from(LAST_YEAR) {
+        for year in i32::from(*YEARS.start()) - 1..=i32::from(*YEARS.end()) {
             let first = at_or_after(year, first);
             let last = at_or_before(year + wraps, last);
             self.insert_days(first, last);
@@ -104,7 +108,7 @@ impl DaySet {
     }
 
     /// The first day at or after `day` that is in the set, or that is not, as `wanted` says.
-    pub(super) fn next(&self, day: i64, wanted: bool) -> Option<i64> {
+    pub(crate) fn next(&self, day: i64, wanted: bool) -> Option<i64> {
         let flip = if wanted { 0 } else { u64::MAX };
         let (start, bit) = place(day.max(FIRST_DAY));
         let mut keep = u64::MAX << bit;

@@ -52,7 +52,7 @@ use super::time::Timestamp;
 
 mod calendar;
 mod cron;
-mod day_set;
+pub(crate) mod day_set;
 pub(crate) mod days;
 mod field;
 mod filtered;
@@ -67,7 +67,7 @@ mod zoned;
 #[cfg(test)]
 mod tests;
 
-pub use calendar::{Calendar, DayFilter, Exclusion, OnlyNames};
+pub use calendar::{Calendar, CalendarNames, DayFilter, Exclusion};
 pub use day_set::DaySet;
 pub use filtered::Taken;
 pub use oddity::{Oddity, SkippedTimes};
@@ -274,6 +274,11 @@ impl Schedule {
     /// The zone it is read in.
     pub fn zone(&self) -> &TimeZone {
         self.0.zone.time_zone()
+    }
+
+    /// The calendars that leave out days; none where there are none.
+    pub fn days(&self) -> Option<&DayFilter> {
+        self.0.days.as_ref()
     }
 
     /// What may not be what was meant; in the order of the text.
