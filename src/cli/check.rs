@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::args::Global;
-use super::preview::Preview;
+use super::preview::{Preview, calendars};
 use super::settings::{Settings, show};
 use super::{Exit, now, print};
 use crate::config::{Strictness, format_duration};
@@ -46,10 +46,11 @@ fn describe(settings: &Settings, now: Timestamp) -> String {
 fn describe_job(job: &Job, now: Timestamp) -> String {
     let zone = job.schedule.zone();
     let mut text = format!(
-        "{}  `{}` in {}{}\n",
+        "{}  `{}` in {}{}{}\n",
         job.name,
         job.schedule.text(),
         zone.iana_name().unwrap_or("UTC"),
+        calendars(&job.schedule),
         if job.enabled { "" } else { "  (disabled)" }
     );
     // Writing to a string can't fail.

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod calendar_faults;
+mod calendars;
 mod commands;
 mod faults;
 mod history;
