@@ -3,7 +3,7 @@
 //! All its times are brought to its own clock, the one that DTSTART is written in. It must never
 //! leave an event out that it does not understand: that is a fault.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::expand::{Budget, ZONED_COST, days};
 use super::lines::{Component, Fault, Property};
@@ -72,12 +72,13 @@ pub(super) fn read(
     };
     let times = Times { zones, clock };
     let length = times.length(event, start)?;
-    let mut starts = BTreeMap::from([(start, length)]);
+    let mut starts = vec![(start, length)];
     times.add_rules(event, start, length, &mut starts, &mut cover.budget)?;
     times.add_dates(event, start, length, &mut starts)?;
+    let mut left_out = LeftOut::default();
     for property in event.all("EXDATE") {
         for text in property.value.split(',') {
-            remove(&mut starts, times.point(property, text)?);
+            left_out.add(times.point(property, text)?);
         }
     }
     let uid = event.get("UID").map(|uid| uid.value.trim());
@@ -85,9 +86,10 @@ pub(super) fn read(
     // What takes the place of an occurrence is not replaced itself.
     if event.get("RECURRENCE-ID").is_none() {
         for property in instances.into_iter().flatten() {
-            remove(&mut starts, times.point(property, &property.value)?);
+            left_out.add(times.point(property, &property.value)?);
         }
     }
+    starts.retain(|(start, _)| !left_out.has(*start));
     if matches!(times.clock, Clock::In(_)) {
         let steps = starts.len() as u64 * ZONED_COST;
         let spent = cover.budget.spend(steps);
@@ -123,12 +125,23 @@ pub(super) fn replaces<'c>(
     Ok(Some((uid.value.trim(), property)))
 }
 
-fn remove(starts: &mut BTreeMap<i64, Length>, point: Point) {
-    match point {
-        Point::Local(local) => {
-            starts.remove(&local);
-        }
-        Point::Day(day) => starts.retain(|start, _| start.div_euclid(DAY) != day),
+/// Occurrences of an event that are none: named by day, or by their start.
+#[derive(Default)]
+struct LeftOut {
+    days: HashSet<i64>,
+    starts: HashSet<i64>,
+}
+
+impl LeftOut {
+    fn add(&mut self, point: Point) {
+        match point {
+            Point::Day(day) => self.days.insert(day),
+            Point::Local(start) => self.starts.insert(start),
+        };
+    }
+
+    fn has(&self, start: i64) -> bool {
+        self.starts.contains(&start) || self.days.contains(&start.div_euclid(DAY))
     }
 }
 
@@ -231,7 +244,7 @@ impl Times<'_> {
         event: &Component<'_>,
         start: i64,
         length: Length,
-        starts: &mut BTreeMap<i64, Length>,
+        starts: &mut Vec<(i64, Length)>,
         budget: &mut Budget,
     ) -> Result<(), Fault> {
         let (day, of_day) = (start.div_euclid(DAY), start.rem_euclid(DAY));
@@ -246,7 +259,9 @@ impl Times<'_> {
             };
             let last = (until - of_day).div_euclid(DAY);
             let found = days(&rule, day, last, budget).map_err(|_| too_much(property))?;
-            starts.extend(found.iter().map(|day| (day * DAY + of_day, length)));
+            // The first is there already.
+            let again = found.iter().skip(1).map(|day| day * DAY + of_day);
+            starts.extend(again.map(|start| (start, length)));
         }
         Ok(())
     }
@@ -257,7 +272,7 @@ impl Times<'_> {
         event: &Component<'_>,
         start: i64,
         length: Length,
-        starts: &mut BTreeMap<i64, Length>,
+        starts: &mut Vec<(i64, Length)>,
     ) -> Result<(), Fault> {
         for property in event.all("RDATE") {
             for text in property.value.split(',') {
@@ -276,7 +291,7 @@ impl Times<'_> {
                     }
                     Some(to) => self.length_to(property, from, self.point(property, to)?)?,
                 };
-                starts.insert(from, length);
+                starts.push((from, length));
             }
         }
         Ok(())

@@ -3,6 +3,8 @@
 //! It must never take a part that it doesn't act on: a rule by the hour, or of another calendar's
 //! months, is refused.
 
+use std::collections::BTreeSet;
+
 use super::lines::{Fault, Property};
 use super::value::Value;
 
@@ -16,7 +18,7 @@ pub(super) enum Frequency {
 }
 
 /// `MO`, `2MO`, `-1SU`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WeekdayNumber {
     /// Which one of its month or year, from the end where negative; 0 for each.
     pub(super) nth: i64,
@@ -110,7 +112,8 @@ impl Rule {
                         property.fault(format!("`{day}` is no day of the week"), WEEKDAY_HINT)
                     })
                 });
-                self.weekdays = days.collect::<Result<_, _>>()?;
+                let days: BTreeSet<WeekdayNumber> = days.collect::<Result<_, _>>()?;
+                self.weekdays = days.into_iter().collect();
             }
             "BYHOUR" | "BYMINUTE" | "BYSECOND" => {
                 let hint = "a calendar is of days: leave the time of day to DTSTART";
@@ -229,7 +232,9 @@ fn numbers(
             property.fault(format!("`{text}` is no {name}"), hint)
         })
     };
-    text.split(',').map(one).collect()
+    // A number that is there a thousand times would be looked at as often, for each day.
+    let all: Result<BTreeSet<i64>, Fault> = text.split(',').map(one).collect();
+    Ok(all?.into_iter().collect())
 }
 
 fn weekday(text: &str) -> Option<u32> {

@@ -255,6 +255,24 @@ fn what_calendars_take_is_listed_in_runs() {
 }
 
 #[test]
+fn a_time_that_does_not_exist_is_not_missed_on_a_day_that_calendars_take() {
+    let change = date(2027, 3, 14);
+    let skipped = |filter| {
+        let schedule = zoned(
+            "30 2 * * *",
+            "America/New_York",
+            DstGap::Skip,
+            DstFold::First,
+        );
+        let schedule = on(schedule, filter);
+        let (from, to) = (at("2027-01-01T00:00:00Z"), at("2027-12-31T00:00:00Z"));
+        schedule.skipped_between(from, to).len()
+    };
+    assert_eq!(skipped(except(&[christmas()])), 1);
+    assert_eq!(skipped(except(&[calendar("x", &[(change, change)])])), 0);
+}
+
+#[test]
 fn an_identity_is_of_the_days_and_not_of_the_calendars_names() {
     let identity = |schedule: Schedule| schedule.identity();
     let plain = identity(utc("0  22 * * *"));

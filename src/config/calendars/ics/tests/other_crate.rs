@@ -2,7 +2,8 @@
 //!
 //! They differ on purpose in that an event's first day counts here whether or not the rule names
 //! it, that a BYWEEKNO without a BYDAY is on the first day's weekday here, and that `MO,1TU` is
-//! either here, as the RFC has it, and both there.
+//! either here, as the RFC has it, and both there; and a week that the event begins in is a
+//! whole one for BYSETPOS here, as a month is for both.
 
 use std::collections::BTreeSet;
 
@@ -87,7 +88,8 @@ fn rules() -> impl Strategy<Value = String> {
                 add("BYYEARDAY", year_days, yearly);
                 add("BYWEEKNO", weeks, yearly && has_days && !numbered);
                 add("BYDAY", days, true);
-                if let Some(position) = position.filter(|_| rule.contains(";BY")) {
+                let is_set = rule.contains(";BY") && freq != "WEEKLY";
+                if let Some(position) = position.filter(|_| is_set) {
                     rule.push_str(&format!(";BYSETPOS={position}"));
                 }
                 rule

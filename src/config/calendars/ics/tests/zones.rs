@@ -3,6 +3,7 @@
 use super::super::expand::Budget;
 use super::super::zone::Zone;
 use super::*;
+use crate::scheduler::schedule::day_set::day_of;
 
 /// As Outlook defines central Europe, for all years.
 const EUROPE: &str = "BEGIN:VTIMEZONE\nTZID:W. Europe Standard Time\n\
@@ -20,7 +21,9 @@ fn a_zone_of_the_files_own_is_what_it_says() {
     let berlin = jiff::tz::TimeZone::get("Europe/Berlin").expect("bundled");
     let berlin = Zone::Known(berlin);
     // Each quarter of an hour of three days around the changes of years to come.
-    for day in [20_539, 20_755, 20_903, 21_119] {
+    let changes = [(2026, 3, 29), (2026, 10, 25), (2027, 3, 28), (2027, 10, 31)];
+    for (year, month, day) in changes {
+        let day = day_of(Date::new(year, month, day).expect("a date"));
         for local in (0..3 * 96).map(|quarter| (day - 1) * 86_400 + quarter * 900) {
             assert_eq!(
                 own.instant(local),
