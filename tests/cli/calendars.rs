@@ -33,7 +33,7 @@ shell = "x"
 "#;
 
 /// From 23:00 on the 28th to 01:00 on the 29th in Shanghai, which is the 28th alone in UTC.
-const HOLIDAYS: &str = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nBEGIN:VEVENT\r\nUID:a\r\nDTSTART;TZID=Asia/Sha\r\n nghai:20261228T230000\r\nDURATION:PT2H\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+const HOLIDAYS: &str = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nBEGIN:VEVENT\r\nUID:a\r\nDTSTART;TZID=Asia/Sha\r\n nghai:20261228T230000\r\nDURATION:PT2H\r\nRRULE:FREQ=YEARLY\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
 
 fn place() -> Place {
     let place = Place::with_table(TABLE);
@@ -165,12 +165,20 @@ fn a_file_that_is_too_large_or_no_calendar_is_refused() {
 }
 
 #[test]
-fn a_file_without_a_day_is_a_warning() {
+fn a_file_without_a_day_to_come_is_a_warning() {
     let place = place();
     let empty = "BEGIN:VCALENDAR\nEND:VCALENDAR\n";
     fs::write(place.path("calendars/holidays.ics"), empty).expect("written");
     let ended = place.run(&["check"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let warning = "warning: `calendars/holidays.ics` names no day from 1970 to 2199";
+    assert!(ended.stderr.contains(warning), "{}", ended.stderr);
+
+    let over = HOLIDAYS.replace("YEARLY", "YEARLY;COUNT=2");
+    let over = over.replace("20261228", "20191228");
+    fs::write(place.path("calendars/holidays.ics"), over).expect("written");
+    let ended = place.run(&["check"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let warning = "warning: `calendars/holidays.ics` names no day to come";
     assert!(ended.stderr.contains(warning), "{}", ended.stderr);
 }

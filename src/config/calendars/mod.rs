@@ -191,14 +191,33 @@ fn read_ical(reader: &mut Reader<'_>, entry: &Entry<'_>, beside: &Path) -> Optio
             return None;
         }
     };
-    if contents.days.is_empty() && contents.spans.is_empty() {
-        let message = format!("`{}` names no day from 1970 to 2199", path.display());
-        let hint = "only its VEVENTs that are not CANCELLED count";
-        let warning = Diagnostic::warning(text.span, message).hint(hint);
-        reader.problems.push(warning);
-    }
+    warn_of_no_days(reader, &text, &path, &contents);
     Some(contents)
 }
+
+/// A file of holidays is for some years, and nobody would see that they are over: the job would
+/// run on the holidays to come.
+fn warn_of_no_days(reader: &mut Reader<'_>, text: &Text, path: &Path, contents: &ics::Contents) {
+    let today = reader.now.as_second().div_euclid(DAY);
+    let (what, hint) = match contents.last_day() {
+        None => (
+            "names no day from 1970 to 2199",
+            "only its VEVENTs that are not CANCELLED count",
+        ),
+        // Today in UTC may be tomorrow, or yesterday, where the job is.
+        Some(day) if day < today - 1 => (
+            "names no day to come",
+            "its last event is over: get the calendar of this year",
+        ),
+        Some(_) => return,
+    };
+    let message = format!("`{}` {what}", path.display());
+    let warning = Diagnostic::warning(text.span.clone(), message);
+    reader.problems.push(warning.hint(hint));
+}
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
 
 /// How much of a line at fault is shown, in bytes.
 const SHOWN: usize = 160;
@@ -330,7 +349,6 @@ impl Calendars {
 
 /// The local date of an instant, in days since 1970-01-01.
 fn local_day(zone: &TimeZone, at: i64) -> i64 {
-    const DAY: i64 = 86_400;
     let instant = jiff::Timestamp::from_second(at);
     let offset = instant.map_or(0, |instant| i64::from(zone.to_offset(instant).seconds()));
     (at + offset).div_euclid(DAY)

@@ -124,7 +124,7 @@ impl DaySet {
     }
 
     /// The last day at or before `day` that is in the set.
-    pub(super) fn previous(&self, day: i64) -> Option<i64> {
+    pub(crate) fn previous(&self, day: i64) -> Option<i64> {
         if day < FIRST_DAY {
             return None;
         }

@@ -27,6 +27,7 @@ use lines::{Component, Property};
 use zone::Zones;
 
 use crate::scheduler::schedule::DaySet;
+use crate::scheduler::schedule::day_set::LAST_DAY;
 
 /// What to do about a file that lacks something.
 const FILE_HINT: &str = "the file is not whole: export it again";
@@ -39,6 +40,14 @@ pub(in crate::config) struct Contents {
     /// From an instant up to another, in seconds since 1970-01-01T00:00:00Z: which dates these
     /// are depends on the zone.
     pub(in crate::config) spans: Vec<(i64, i64)>,
+}
+
+impl Contents {
+    /// The last day that it names, in UTC.
+    pub(in crate::config) fn last_day(&self) -> Option<i64> {
+        let ends = self.spans.iter().map(|(_, end)| end.div_euclid(value::DAY));
+        ends.max().max(self.days.previous(LAST_DAY))
+    }
 }
 
 /// Reads a file; each event that is wrong is told.
