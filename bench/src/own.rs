@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use soloist::clock::{BootTimer, Clock, SystemClock};
 use soloist::scheduler::job::{CommandSpec, Job, JobName, OnCrash, Program};
 use soloist::scheduler::lease::{AttemptDetail, Output, Replica, Retention};
+use soloist::scheduler::policy::Tags;
 use soloist::scheduler::schedule::{DstFold, DstGap, Schedule};
 use soloist::scheduler::time::Timestamp;
 use soloist::scheduler::{
@@ -58,6 +59,8 @@ impl InProcess {
             },
             shutdown_grace: Duration::ZERO,
             purpose: Purpose::Table,
+            tags: Tags::new(),
+            max_running: None,
         };
         let jobs = (0..scenario.jobs).map(|number| Arc::new(job(number, scenario.schedule)));
         let entropy = Box::new(|| {

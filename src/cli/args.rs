@@ -191,8 +191,9 @@ pub(crate) struct RunArgs {
     /// Exit with 3 when the store can't be reached at the start, rather than wait for it.
     #[arg(long)]
     pub(crate) require_store: bool,
-    /// A tag for `run_on`. Not supported yet.
-    #[arg(long, hide = true, value_name = "K=V")]
+    /// A tag of this replica, which jobs can ask for by `run_on`; once for each. Over
+    /// SOLOIST_TAGS=K=V,K=V, which is over `tags` of the table, name by name.
+    #[arg(long, value_name = "K=V")]
     pub(crate) tag: Vec<String>,
     /// Where health, metrics and dashboard are served. Only `off` yet.
     #[arg(

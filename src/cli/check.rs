@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::args::Global;
-use super::preview::{Preview, calendars};
+use super::policies;
+use super::preview::{Preview, due_after, when};
 use super::settings::{Settings, show};
 use super::{Exit, now, print};
 use crate::config::{Strictness, format_duration};
@@ -46,11 +47,9 @@ fn describe(settings: &Settings, now: Timestamp) -> String {
 fn describe_job(job: &Job, now: Timestamp) -> String {
     let zone = job.schedule.zone();
     let mut text = format!(
-        "{}  `{}` in {}{}{}\n",
+        "{}  {}{}\n",
         job.name,
-        job.schedule.text(),
-        zone.iana_name().unwrap_or("UTC"),
-        calendars(&job.schedule),
+        when(job, zone),
         if job.enabled { "" } else { "  (disabled)" }
     );
     // Writing to a string can't fail.
@@ -62,7 +61,12 @@ fn describe_job(job: &Job, now: Timestamp) -> String {
     });
     let (program, identity) = (program(&job.command.program), identity(&job.command));
     let _ = writeln!(text, "  runs {program}{identity}; {timeout}");
-    if job.enabled {
+    if let Some(policies) = policies::line(job) {
+        let _ = writeln!(text, "  {policies}");
+    }
+    if job.enabled && !job.after.is_empty() {
+        let _ = writeln!(text, "  {}", due_after(&job.after));
+    } else if job.enabled {
         let preview = Preview {
             schedule: &job.schedule,
             zone,

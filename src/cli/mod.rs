@@ -15,6 +15,7 @@ mod logging;
 mod logs;
 mod next;
 mod output;
+mod policies;
 mod preview;
 mod reaper;
 mod run;
@@ -22,6 +23,7 @@ mod run_once;
 mod settings;
 mod status;
 mod store;
+mod tags;
 
 use args::{Args, Command, Global};
 

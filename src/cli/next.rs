@@ -6,11 +6,11 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
 use super::args::{Global, NextArgs};
-use super::preview::{Preview, calendars};
+use super::preview::{Preview, calendars, due_after, when};
 use super::settings::{Settings, show};
 use super::{Exit, complain, now, print};
 use crate::config::{self, Strictness};
-use crate::scheduler::job::check_name;
+use crate::scheduler::job::{Job, check_name};
 use crate::scheduler::schedule::{DstFold, DstGap, Schedule};
 use crate::scheduler::time::Timestamp;
 
@@ -27,7 +27,12 @@ fn describe(global: &Global, args: &NextArgs) -> Result<String, Exit> {
     // Every schedule has a space or an `@` in it, and no name has.
     let is_name = check_name(&args.what).is_ok();
     let schedule = if is_name {
-        schedule_of_job(global, &args.what)?
+        let job = find_job(global, &args.what)?;
+        if !job.after.is_empty() {
+            let (title, due) = (when(&job, job.schedule.zone()), due_after(&job.after));
+            return Ok(format!("{title}\n{due}\n"));
+        }
+        job.schedule
     } else {
         let zone = shown_in.clone().unwrap_or(TimeZone::UTC);
         read_schedule(&args.what, zone)?
@@ -59,11 +64,11 @@ fn describe(global: &Global, args: &NextArgs) -> Result<String, Exit> {
     Ok(format!("{title}\n{}", preview.lines("")))
 }
 
-fn schedule_of_job(global: &Global, name: &str) -> Result<Schedule, Exit> {
+fn find_job(global: &Global, name: &str) -> Result<Job, Exit> {
     let settings = Settings::load(global, Strictness::Look)?;
     let jobs = &settings.config.jobs;
     if let Some(job) = jobs.iter().find(|job| job.name.as_str() == name) {
-        return Ok(job.schedule.clone());
+        return Ok(job.clone());
     }
     let message = format!("{} has no job `{name}`", settings.path.display());
     let hint = match config::nearest(name, jobs.iter().map(|job| job.name.as_str())) {

@@ -8,6 +8,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use crate::config::format_duration;
+use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::schedule::{Schedule, Taken};
 use crate::scheduler::time::Timestamp;
 
@@ -139,4 +140,25 @@ impl Preview<'_> {
         });
         format!("in {}", end.map_or(text.as_str(), |(at, _)| &text[..=at]))
     }
+}
+
+/// When a job is due, in short: its schedule with the zone, or the jobs that it comes after.
+pub(super) fn when(job: &Job, zone: &TimeZone) -> String {
+    if job.after.is_empty() {
+        let zone = zone.iana_name().unwrap_or("UTC");
+        let calendars = calendars(&job.schedule);
+        return format!("`{}` in {zone}{calendars}", job.schedule.text());
+    }
+    format!("after {}", all_of(&job.after))
+}
+
+/// What takes the place of occurrences where other jobs bring them about.
+pub(super) fn due_after(jobs: &[JobName]) -> String {
+    let have = if jobs.len() == 1 { "has" } else { "have" };
+    format!("due when {} {have} succeeded", all_of(jobs))
+}
+
+fn all_of(jobs: &[JobName]) -> String {
+    let names: Vec<&str> = jobs.iter().map(JobName::as_str).collect();
+    names.join(" and ")
 }

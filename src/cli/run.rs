@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::args::{Global, RunArgs};
 use super::settings::{Settings, checked_name};
-use super::{Exit, complain, leftovers, reaper, settings, store};
+use super::{Exit, complain, leftovers, reaper, settings, store, tags};
 use crate::clock::SystemClock;
 use crate::config::{Config, SchedulerConfig, Strictness};
 use crate::driver::{Driver, Finished, Request};
@@ -29,8 +29,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Runs the daemon until a signal ends it.
 pub(super) fn run(global: &Global, args: &RunArgs) -> Result<Exit, Exit> {
     refuse_what_is_to_come(args)?;
-    let config = Settings::load(global, Strictness::Start)?.config;
+    let mut config = Settings::load(global, Strictness::Start)?.config;
     settings::show(&config.warnings);
+    config.scheduler.tags = tags::over(config.scheduler.tags, &args.tag)?;
     end_on_panic();
     let runtime = store::runtime()?;
     let exit = runtime.block_on(daemon(config, args));
@@ -45,9 +46,6 @@ fn refuse_what_is_to_come(args: &RunArgs) -> Result<(), Exit> {
         let message = format!("{what} is not supported yet");
         Err(complain(Exit::Usage, &message, Some(hint)))
     };
-    if !args.tag.is_empty() {
-        return refuse("`--tag`", "today every replica may run every job");
-    }
     match args.listen.as_deref() {
         None | Some("" | "off") => Ok(()),
         Some(_) => refuse(
@@ -62,8 +60,11 @@ async fn daemon(config: Config, args: &RunArgs) -> Result<Exit, Exit> {
     reaper::start(reaper::is_guardian).map_err(deaf)?;
     let store = store::open(&config.scheduler)?;
     let replica = replica(&config.scheduler, args.replica.as_deref())?;
+    let listed = tags::list(&config.scheduler.tags);
+    let listed = (!listed.is_empty()).then_some(listed.as_str());
     info!(replica = %replica, id = %replica.id, store = %store.place(),
-        namespace = %config.scheduler.namespace, version = env!("CARGO_PKG_VERSION"), "starting");
+        namespace = %config.scheduler.namespace, tags = listed, digest = %config.digest(),
+        version = env!("CARGO_PKG_VERSION"), "starting");
     let prepare = async {
         // Before the store is waited for: they run on as long as it takes.
         leftovers::end(&replica.name).await;
@@ -80,6 +81,8 @@ async fn daemon(config: Config, args: &RunArgs) -> Result<Exit, Exit> {
         replica,
         shutdown_grace: config.scheduler.shutdown_grace,
         purpose: Purpose::Table,
+        tags: config.scheduler.tags,
+        max_running: config.scheduler.max_running,
     };
     let driver = Driver::new(
         settings,

@@ -66,6 +66,9 @@ async fn once(config: Config, job: JobName, replica: Option<&str>) -> Result<Exi
         // Ctrl-C on the terminal means now.
         shutdown_grace: Duration::ZERO,
         purpose: Purpose::Once(job),
+        tags: config.scheduler.tags,
+        // It was asked for here and now.
+        max_running: None,
     };
     let fate = FateCell::default();
     let driver = Driver::new(

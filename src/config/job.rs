@@ -7,12 +7,15 @@
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
+use super::after::Wait;
 use super::diagnostics::{Diagnostic, Problems};
+use super::policies::read_policies;
 use super::program::read_command;
 use super::raw::{Entry, RawJob, Section};
-use super::read::{Reader, Word};
+use super::read::Reader;
+use super::retry::read_retry;
 use super::scheduler::SchedulerConfig;
-use super::when::read_schedule;
+use super::when::read_when;
 use crate::scheduler::job::{Job, JobName, OnCrash};
 use crate::scheduler::lease::Retention;
 use crate::scheduler::margins::{LONGEST_TTL, SHORTEST_TTL};
@@ -32,16 +35,11 @@ const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=super::val
 /// From TERM to KILL; none at all is a way to say KILL at once.
 const KILL_GRACES: RangeInclusive<Duration> = Duration::ZERO..=HOUR;
 
-/// How late an occurrence may start. Below a second, a takeover or a slow store would lose
-/// occurrences for nothing; above a year, a job would run for reasons nobody remembers.
-const STARTING_DEADLINES: RangeInclusive<Duration> = Duration::from_secs(1)..=YEAR;
-
 /// Attempts of one occurrence.
-const ATTEMPTS: RangeInclusive<u32> = 1..=1000;
+pub(super) const ATTEMPTS: RangeInclusive<u32> = 1..=1000;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
-const YEAR: Duration = Duration::from_secs(366 * 86_400);
 
 const KILL_GRACE: Duration = Duration::from_secs(5);
 const HISTORY_AGE: Duration = Duration::from_secs(30 * 86_400);
@@ -58,31 +56,27 @@ impl<'k> Keys<'k> {
     pub(super) fn get(&self, name: &str) -> Option<&'k Entry<'k>> {
         self.job.get(name).or_else(|| self.defaults.get(name))
     }
-
-    /// Whether a key was written or was probably meant, here or there.
-    pub(super) fn mentions(&self, name: &str) -> bool {
-        self.job.mentions(name) || self.defaults.mentions(name)
-    }
 }
 
-/// Reads a job; none when it has no name, schedule or command to speak of.
-pub(super) fn read(
+/// Reads a job; none when it has no name, schedule or command to speak of. One that comes after
+/// others is added to `waits`.
+pub(super) fn read<'k>(
     reader: &mut Reader<'_>,
-    raw: &RawJob<'_>,
-    defaults: &Section<'_>,
+    raw: &'k RawJob<'_>,
+    defaults: &'k Section<'_>,
     scheduler: &SchedulerConfig,
+    waits: &mut Vec<Wait<'k>>,
 ) -> Option<Job> {
     let keys = Keys {
         job: &raw.section,
         defaults,
     };
     let name = read_name(reader, raw);
-    refuse_later_values(reader, &keys);
     let enabled = keys
         .get("enabled")
         .and_then(|entry| reader.boolean(entry))
         .unwrap_or(true);
-    let schedule = read_schedule(reader, raw, &keys, enabled);
+    let when = read_when(reader, raw, &keys, enabled, waits);
     let command = read_command(reader, raw, &keys);
     let durations = read_durations(reader, &keys, scheduler);
     let description = keys
@@ -90,6 +84,9 @@ pub(super) fn read(
         .and_then(|entry| reader.text(entry))
         .map(|text| text.value);
     let limits = read_limits(reader, &keys, scheduler);
+    let policies = read_policies(reader, &keys, when.as_ref());
+    let retry = read_retry(reader, &keys, limits.max_attempts);
+    let when = when?;
     let command = command?;
     let program = command.program.clone();
     Some(Job {
@@ -99,11 +96,18 @@ pub(super) fn read(
         timeout: durations.timeout,
         kill_grace: durations.kill_grace,
         lease_ttl: durations.lease_ttl,
-        starting_deadline: durations.starting_deadline,
+        starting_deadline: policies.starting_deadline,
         on_crash: limits.on_crash,
         max_attempts: limits.max_attempts,
         retention: limits.retention,
-        ..Job::new(name?, schedule?, program)
+        random_delay: policies.random_delay,
+        catch_up: policies.catch_up,
+        concurrency: policies.concurrency,
+        retry,
+        shards: policies.shards,
+        run_on: policies.run_on,
+        after: when.after,
+        ..Job::new(name?, when.schedule, program)
     })
 }
 
@@ -121,7 +125,6 @@ struct Durations {
     timeout: Option<Duration>,
     kill_grace: Duration,
     lease_ttl: Duration,
-    starting_deadline: Duration,
 }
 
 fn read_durations(
@@ -137,7 +140,6 @@ fn read_durations(
         timeout: read("timeout", TIMEOUTS),
         kill_grace: read("kill_grace", KILL_GRACES).unwrap_or(KILL_GRACE),
         lease_ttl: read("lease_ttl", LEASE_TTL_LIMITS).unwrap_or(scheduler.lease_ttl),
-        starting_deadline: read("starting_deadline", STARTING_DEADLINES).unwrap_or(MINUTE),
     }
 }
 
@@ -149,10 +151,7 @@ struct Limits {
 
 fn read_limits(reader: &mut Reader<'_>, keys: &Keys<'_>, scheduler: &SchedulerConfig) -> Limits {
     let on_crash = keys.get("on_crash").and_then(|entry| {
-        let words = vec![
-            ("rerun", Word::Now(OnCrash::Rerun)),
-            ("skip", Word::Now(OnCrash::Skip)),
-        ];
+        let words = vec![("rerun", OnCrash::Rerun), ("skip", OnCrash::Skip)];
         reader.word(entry, words)
     });
     let max_attempts = keys
@@ -171,51 +170,6 @@ fn read_limits(reader: &mut Reader<'_>, keys: &Keys<'_>, scheduler: &SchedulerCo
             limit: limit.unwrap_or(scheduler.history_limit),
             age: age.unwrap_or(HISTORY_AGE),
         },
-    }
-}
-
-/// Keys of which only the value that changes nothing is supported yet.
-fn refuse_later_values(reader: &mut Reader<'_>, keys: &Keys<'_>) {
-    if let Some(entry) = keys.get("catch_up") {
-        const TODAY: &str = "today the newest missed occurrence alone is run: `catch_up = \"latest\"`; `starting_deadline` says how late it may be";
-        let words = vec![
-            ("latest", Word::Now(())),
-            ("all", Word::Later(TODAY)),
-            ("none", Word::Later(TODAY)),
-        ];
-        reader.word(entry, words);
-    }
-    if let Some(entry) = keys.get("concurrency_policy") {
-        const TODAY: &str = "today an occurrence that finds its job running is skipped: `concurrency_policy = \"forbid\"`";
-        let words = vec![
-            ("forbid", Word::Now(())),
-            ("queue", Word::Later(TODAY)),
-            ("replace", Word::Later(TODAY)),
-        ];
-        reader.word(entry, words);
-    }
-    if let Some(entry) = keys.get("shards")
-        && reader
-            .integer(entry, 1..=10_000)
-            .is_some_and(|shards| shards > 1)
-    {
-        let hint = "today a job runs in one piece: leave `shards` out";
-        let message = "`shards` over 1 is not supported yet";
-        reader.error(&entry.value.span(), message.into(), hint);
-    }
-    if let Some(entry) = keys.get("retry") {
-        refuse_retry(reader, entry);
-    }
-}
-
-fn refuse_retry(reader: &mut Reader<'_>, entry: &Entry<'_>) {
-    let Some(max) = reader.retry_max(entry) else {
-        return;
-    };
-    if max.value > 0 {
-        let hint = "today a failed occurrence stays failed: leave `retry` out, or retry within the job; the next occurrence comes with the schedule";
-        let message = "`retry` with `max` over 0 is not supported yet";
-        reader.error(&max.span, message.into(), hint);
     }
 }
 

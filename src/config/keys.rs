@@ -1,7 +1,7 @@
 //! The keys of jobs.toml: what each takes, and whether this version acts on it.
 //!
 //! A key that the format has but that nothing acts on yet is refused, never ignored: a job that
-//! asks for `retry` and gets none would fail in silence.
+//! asks for `notify` and gets none would fail in silence.
 
 /// A key of a table.
 #[derive(Debug)]
@@ -44,6 +44,9 @@ const fn later(name: &'static str, today: &'static str) -> Key {
 /// The tables that a file may have, each with the way it is written.
 pub(super) const TABLES: [&str; 4] = ["scheduler", "defaults", "jobs", "calendars"];
 
+/// What `tags` and `run_on` take.
+const TAKES_TAGS: &str = "a table or a list of tags";
+
 /// Keys of `[scheduler]`.
 pub(super) static SCHEDULER_KEYS: &[Key] = &[
     now("namespace", "a string", "namespace = \"shop\""),
@@ -53,11 +56,8 @@ pub(super) static SCHEDULER_KEYS: &[Key] = &[
     now("replica", "a string", "replica = \"web-1\""),
     now("history_limit", "an integer", "history_limit = 1000"),
     now("listen", "a string", "listen = \"off\""),
-    later("tags", "today every replica may run every job"),
-    later(
-        "max_running",
-        "today a replica runs as many attempts at once as there are jobs due",
-    ),
+    now("tags", TAKES_TAGS, "tags = { zone = \"eu\" }"),
+    now("max_running", "an integer", "max_running = 20"),
     later("include", "today all jobs stand in one file"),
     later(
         "watch",
@@ -90,17 +90,15 @@ pub(super) static JOB_KEYS: &[Key] = &[
     // When.
     now("schedule", "a string", "schedule = \"0 22 * * *\""),
     now("timezone", "a string", "timezone = \"Asia/Shanghai\""),
-    later(
-        "random_delay",
-        "today an occurrence starts at its instant; `H` in a schedule spreads jobs by name",
-    ),
+    now("random_delay", "a duration", "random_delay = \"30s\""),
     now("dst_gap", "a string", "dst_gap = \"run_after\""),
     now("dst_fold", "a string", "dst_fold = \"first\""),
     now("except", "a list of calendars", "except = [\"holidays\"]"),
     now("only", "a list of calendars", "only = [\"workdays\"]"),
-    later(
+    now(
         "after",
-        "today a job knows nothing of other jobs; run both steps in one `shell`",
+        "the name of a job, or a list of names",
+        "after = [\"close-expired-orders\"]",
     ),
     now("enabled", "true or false", "enabled = false"),
     // What.
@@ -145,10 +143,7 @@ pub(super) static JOB_KEYS: &[Key] = &[
     ),
     // Late.
     now("catch_up", "a string", "catch_up = \"latest\""),
-    later(
-        "catch_up_limit",
-        "today the newest missed occurrence alone is run",
-    ),
+    now("catch_up_limit", "an integer", "catch_up_limit = 100"),
     now(
         "starting_deadline",
         "a duration",
@@ -160,17 +155,14 @@ pub(super) static JOB_KEYS: &[Key] = &[
         "a string",
         "concurrency_policy = \"forbid\"",
     ),
-    later(
-        "queue_limit",
-        "today an occurrence that finds the job running is skipped",
-    ),
+    now("queue_limit", "an integer", "queue_limit = 10"),
     // Failed.
-    now("retry", "a table", "retry = { max = 0 }"),
+    now("retry", "a table", "retry = { max = 3 }"),
     now("on_crash", "a string", "on_crash = \"rerun\""),
     now("max_attempts", "an integer", "max_attempts = 10"),
     // Where.
-    now("shards", "an integer", "shards = 1"),
-    later("run_on", "today every replica may run every job"),
+    now("shards", "an integer", "shards = 4"),
+    now("run_on", TAKES_TAGS, "run_on = { zone = \"eu\" }"),
     // Kept.
     now("history_limit", "an integer", "history_limit = 1000"),
     now("history_age", "a duration", "history_age = \"30d\""),
@@ -196,9 +188,6 @@ pub(super) static CALENDAR_KEYS: &[Key] = &[
         "description = \"days on which the shop is closed\"",
     ),
 ];
-
-/// Keys of `retry`.
-pub(super) const RETRY_KEYS: [&str; 4] = ["max", "backoff", "factor", "max_backoff"];
 
 /// The keys of a job that say what it runs: a job has one of them, and one in a job takes the
 /// place of whichever is in `[defaults]`.

@@ -13,8 +13,10 @@
 use std::fmt;
 use std::path::Path;
 
+mod after;
 mod calendars;
 mod diagnostics;
+mod digest;
 mod env;
 mod file;
 mod http;
@@ -23,11 +25,14 @@ mod interpolate;
 mod job;
 mod keys;
 mod names;
+mod policies;
 mod program;
 mod raw;
 mod read;
+mod retry;
 mod scheduler;
 mod syntax;
+mod tags;
 mod values;
 mod when;
 mod wrong_type;
@@ -43,7 +48,9 @@ pub use scheduler::SchedulerConfig;
 pub use values::format_duration;
 
 pub(crate) use names::nearest;
+pub(crate) use policies::default_starting_deadline;
 pub(crate) use scheduler::check_store;
+pub(crate) use tags::parse_tag;
 pub(crate) use zone::find_zone;
 
 use crate::clock::{Clock as _, SystemClock};
@@ -138,11 +145,13 @@ pub fn parse(
     let document = raw::sort(table.get_ref(), &mut reader.problems);
     let scheduler = scheduler::read(&mut reader, &document.scheduler);
     reader.calendars = calendars::read(&mut reader, &document.calendars, path);
+    let mut waits = Vec::new();
     let jobs: Vec<Job> = document
         .jobs
         .iter()
-        .filter_map(|raw| job::read(&mut reader, raw, &document.defaults, &scheduler))
+        .filter_map(|raw| job::read(&mut reader, raw, &document.defaults, &scheduler, &mut waits))
         .collect();
+    after::check(&mut reader, &waits, &document.jobs, &jobs);
     if document.jobs_missing {
         let empty = Problem::of_file(format!("`{path}` has no jobs")).hint(
             "add one: `[jobs.hello]` on a line of its own, and below it `schedule = \"* * * * *\"` and `command = [\"echo\", \"hello\"]`",

@@ -12,20 +12,12 @@ use super::calendars::Calendars;
 use super::diagnostics::{Diagnostic, Problems};
 use super::identity::Accounts;
 use super::interpolate::{Environment, ReferenceError, fill_in};
-use super::keys::RETRY_KEYS;
 use super::names::nearest;
 use super::raw::{Entry, Value, kind_of};
 use super::values::{ValueError, format_duration, parse_duration, parse_size};
 use super::wrong_type::{type_hint, written};
 use super::{Host, Strictness};
 use crate::scheduler::time::Timestamp;
-
-/// A value and its place in the file.
-#[derive(Clone, Debug)]
-pub(super) struct At<T> {
-    pub(super) value: T,
-    pub(super) span: Range<usize>,
-}
 
 /// A text and its place; [`Text::quoted`] is how to name it in a message.
 #[derive(Clone)]
@@ -45,14 +37,6 @@ impl Text {
             format!("`{}`", self.value)
         }
     }
-}
-
-/// A word that a key takes: it has a meaning, or will have one.
-pub(super) enum Word<T> {
-    /// What it means.
-    Now(T),
-    /// Not supported yet; what happens until then.
-    Later(&'static str),
 }
 
 /// Reads values of one file and collects what is wrong with them.
@@ -301,21 +285,17 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// One of a few words.
+    /// One of a few words, each with what it means.
     pub(super) fn word<T>(
         &mut self,
         entry: &Entry<'_>,
-        words: Vec<(&'static str, Word<T>)>,
+        words: Vec<(&'static str, T)>,
     ) -> Option<T> {
         let text = self.text(entry)?;
         let names: Vec<_> = words.iter().map(|(name, _)| *name).collect();
         let found = words.into_iter().find(|(name, _)| *name == text.value);
         match found {
-            Some((_, Word::Now(value))) => return Some(value),
-            Some((name, Word::Later(today))) => {
-                let message = format!("`{} = \"{name}\"` is not supported yet", entry.key.name);
-                self.error(&text.span, message, today);
-            }
+            Some((_, value)) => return Some(value),
             None => {
                 let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
                 let message = format!(
@@ -365,37 +345,6 @@ impl<'a> Reader<'a> {
             }
         }
         (texts.len() == array.iter().count()).then_some(texts)
-    }
-
-    /// `max` of a `retry` table, which is otherwise only checked for names.
-    pub(super) fn retry_max(&mut self, entry: &Entry<'_>) -> Option<At<u64>> {
-        let Some(table) = entry.value.get_ref().as_table() else {
-            self.wrong_type(entry);
-            return None;
-        };
-        let mut max = None;
-        for (key, value) in table {
-            let name: &str = key.get_ref();
-            if !RETRY_KEYS.contains(&name) {
-                let hint = match nearest(name, RETRY_KEYS) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("the keys of `retry` are {}", RETRY_KEYS.join(", ")),
-                };
-                self.error(&key.span(), format!("unknown key `{name}`"), hint);
-            } else if name == "max" {
-                let number = value.get_ref().as_integer().and_then(to_i64);
-                let Some(number) = number.and_then(|number| u64::try_from(number).ok()) else {
-                    let message = "`max` of `retry` is a whole number from 0".into();
-                    self.error(&value.span(), message, "for example `retry = { max = 0 }`");
-                    continue;
-                };
-                max = Some(At {
-                    value: number,
-                    span: value.span(),
-                });
-            }
-        }
-        max
     }
 }
 

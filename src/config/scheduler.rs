@@ -3,6 +3,7 @@
 //! Must never show the store's URL with its password; [`SchedulerConfig`] hides it in `{:?}`.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::diagnostics::Diagnostic;
@@ -10,11 +11,16 @@ use super::job::{HISTORY_LIMITS, LEASE_TTL_LIMITS};
 use super::names::nearest;
 use super::raw::{Entry, Section};
 use super::read::{Reader, Text};
+use super::tags::{References, read_tags};
 use crate::scheduler::job::check_name;
+use crate::scheduler::policy::Tags;
 use crate::store_url::{self, StoreUrlError};
 
 /// The longest `shutdown_grace`: a replica that drains takes no work.
 const LONGEST_SHUTDOWN_GRACE: Duration = Duration::from_secs(86_400);
+
+/// How many attempts a replica may run at once.
+const RUNNING_LIMITS: RangeInclusive<u32> = 1..=100_000;
 
 /// `[scheduler]`, with every default filled in.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,6 +38,10 @@ pub struct SchedulerConfig {
     pub replica: Option<String>,
     /// How many attempts are kept of a job that doesn't say. Default 1000.
     pub history_limit: u32,
+    /// What jobs can ask for by `run_on`. Default: none.
+    pub tags: Tags,
+    /// How many attempts may run here at once; none for no limit.
+    pub max_running: Option<u32>,
 }
 
 impl Default for SchedulerConfig {
@@ -43,6 +53,8 @@ impl Default for SchedulerConfig {
             shutdown_grace: Duration::from_secs(30),
             replica: None,
             history_limit: 1000,
+            tags: Tags::new(),
+            max_running: None,
         }
     }
 }
@@ -56,6 +68,8 @@ impl fmt::Debug for SchedulerConfig {
             .field("shutdown_grace", &self.shutdown_grace)
             .field("replica", &self.replica)
             .field("history_limit", &self.history_limit)
+            .field("tags", &self.tags)
+            .field("max_running", &self.max_running)
             .finish()
     }
 }
@@ -87,6 +101,11 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>) -> SchedulerC
                 let limit = reader.integer(entry, HISTORY_LIMITS);
                 config.history_limit = limit.unwrap_or(config.history_limit);
             }
+            "tags" => {
+                let tags = read_tags(reader, entry, References::FilledIn);
+                config.tags = tags.unwrap_or_default();
+            }
+            "max_running" => config.max_running = reader.integer(entry, RUNNING_LIMITS),
             "listen" => read_listen(reader, entry),
             name => unreachable!("`{name}` is in SCHEDULER_KEYS as supported"),
         }

@@ -2,9 +2,15 @@
 
 use super::*;
 use crate::scheduler::job::{OnCrash, Program};
+use crate::scheduler::policy::{CatchUp, Concurrency, Retry};
 use std::time::Duration;
 
+mod after;
+mod digest;
 mod identity;
+mod policies;
+mod retry;
+mod tags;
 
 const PASSWORD: &str = "hunter2";
 
@@ -92,6 +98,13 @@ fn a_job_of_three_lines_has_the_defaults_of_the_contract() {
     assert_eq!((job.command.user, job.command.group), (None, None));
     assert_eq!(job.command.umask, None);
     assert_eq!(job.description, None);
+    assert_eq!(job.random_delay, Duration::ZERO);
+    assert_eq!(job.catch_up, CatchUp::Latest);
+    assert_eq!(job.concurrency, Concurrency::Forbid);
+    assert_eq!(job.retry, Retry::default());
+    assert_eq!(job.shards, 1);
+    assert!(job.run_on.is_empty());
+    assert!(job.after.is_empty());
 }
 
 #[test]
@@ -197,12 +210,15 @@ fn a_job_overrides_the_defaults_key_by_key_and_env_variable_by_variable() {
 const JOB_LINES: &[(&str, bool)] = &[
     ("schedule = \"@hourly\"", true),
     ("timezone = \"UTC\"", true),
-    ("random_delay = \"5s\"", false),
+    ("random_delay = \"5s\"", true),
     ("dst_gap = \"skip\"", true),
     ("dst_fold = \"both\"", true),
     ("except = []", true),
     ("only = []", true),
-    ("after = [\"other\"]", false),
+    (
+        "after = [\"other\"]\n[jobs.other]\nschedule = \"@daily\"\nshell = \"x\"",
+        true,
+    ),
     ("enabled = true", true),
     ("command = [\"x\"]", true),
     ("shell = \"x\"", true),
@@ -220,21 +236,21 @@ const JOB_LINES: &[(&str, bool)] = &[
     ("lease_ttl = \"5s\"", true),
     ("warn_after = \"5s\"", false),
     ("catch_up = \"latest\"", true),
-    ("catch_up = \"all\"", false),
-    ("catch_up = \"none\"", false),
-    ("catch_up_limit = 5", false),
+    ("catch_up = \"all\"", true),
+    ("catch_up = \"none\"", true),
+    ("catch_up_limit = 5\ncatch_up = \"all\"", true),
     ("starting_deadline = \"5s\"", true),
     ("concurrency_policy = \"forbid\"", true),
-    ("concurrency_policy = \"queue\"", false),
-    ("concurrency_policy = \"replace\"", false),
-    ("queue_limit = 5", false),
+    ("concurrency_policy = \"queue\"", true),
+    ("concurrency_policy = \"replace\"", true),
+    ("queue_limit = 5\nconcurrency_policy = \"queue\"", true),
     ("retry = { max = 0, backoff = \"1s\" }", true),
-    ("retry = { max = 3 }", false),
+    ("retry = { max = 3 }", true),
     ("on_crash = \"rerun\"", true),
     ("max_attempts = 5", true),
     ("shards = 1", true),
-    ("shards = 2", false),
-    ("run_on = [\"gpu\"]", false),
+    ("shards = 2", true),
+    ("run_on = [\"gpu=yes\"]", true),
     ("history_limit = 5", true),
     ("history_age = \"5d\"", true),
     ("notify = \"x\"", false),
@@ -258,8 +274,8 @@ const SCHEDULER_LINES: &[(&str, bool)] = &[
     ("listen = \"off\"", true),
     ("listen = \"127.0.0.1:7373\"", false),
     ("replica = \"x\"", true),
-    ("tags = { zone = \"a\" }", false),
-    ("max_running = 5", false),
+    ("tags = { zone = \"a\" }", true),
+    ("max_running = 5", true),
     ("include = [\"jobs.d/*.toml\"]", false),
     ("watch = true", false),
     ("revision = 5", false),
@@ -291,7 +307,7 @@ fn assert_supported(source: &str, supported: bool) {
 #[test]
 fn every_key_of_a_job_is_taken_or_refused_as_not_supported_yet() {
     for (line, supported) in JOB_LINES {
-        let schedule = if line.starts_with("schedule") {
+        let schedule = if line.starts_with("schedule") || line.starts_with("after") {
             ""
         } else {
             "schedule = \"@daily\"\n"

@@ -1,62 +1,135 @@
-//! When a job is due: `schedule`, `timezone`, `dst_gap`, `dst_fold` and calendars together.
+//! When a job is due: `schedule` or `after`, `timezone`, `dst_gap`, `dst_fold` and
+//! calendars together.
+
+use std::ops::Range;
 
 use jiff::tz::TimeZone;
 
+use super::after::{Wait, read_after};
 use super::calendars::on_days;
 use super::diagnostics::{Diagnostic, Severity};
 use super::job::{Keys, push_missing};
-use super::raw::RawJob;
-use super::read::{Reader, Text, Word};
+use super::raw::{Entry, RawJob, Section};
+use super::read::{Reader, Text};
 use super::zone::find_zone;
-use crate::scheduler::schedule::{DstFold, DstGap, Schedule};
+use crate::scheduler::job::JobName;
+use crate::scheduler::schedule::{DstFold, DstGap, Schedule, ScheduleError};
 
 /// What is said where the schedule itself has no better hint.
 const EXAMPLE: &str = "for example `schedule = \"0 22 * * *\"`: minute, hour, day of month, month, day of week; try others with `soloist next`";
 
-/// Reads a job's schedule. A schedule that is over is told when the job is enabled.
-pub(super) fn read_schedule(
+/// The schedule of a job that `after` brings about.
+const NEVER_BY_ITSELF: &str = "@manual";
+
+/// When a job is due, and where the table says so.
+pub(super) struct When {
+    pub(super) schedule: Schedule,
+    /// The jobs that it comes after; with any, the schedule is `@manual`.
+    pub(super) after: Vec<JobName>,
+    /// The value of `schedule` or of `after`.
+    pub(super) span: Range<usize>,
+}
+
+impl When {
+    /// Whether no instant makes it due, but a trigger or other jobs.
+    pub(super) fn is_triggered(&self) -> bool {
+        self.schedule.is_manual()
+    }
+}
+
+/// Reads when a job is due, and adds it to `waits` if that is after others. A schedule that is
+/// over is told when the job is enabled.
+pub(super) fn read_when<'k>(
     reader: &mut Reader<'_>,
-    raw: &RawJob<'_>,
-    keys: &Keys<'_>,
+    raw: &'k RawJob<'_>,
+    keys: &Keys<'k>,
     enabled: bool,
-) -> Option<Schedule> {
+    waits: &mut Vec<Wait<'k>>,
+) -> Option<When> {
+    let terms = read_terms(reader, keys);
+    let Some(section) = section_of(keys) else {
+        let hint = "say when it is due, such as `schedule = \"0 22 * * *\"`, `after = \"JOB\"` for a job that follows others, or `schedule = \"@manual\"` for one that only runs when it is told to";
+        push_missing(&mut reader.problems, raw, "has no schedule", hint);
+        return None;
+    };
+    let (schedule, after) = (section.get("schedule"), section.get("after"));
+    refuse_both(reader, schedule, after);
+    let Some(entry) = after else {
+        return read_schedule(reader, raw, keys, schedule?, &terms, enabled);
+    };
+    let names = read_after(reader, entry)?;
+    // A name that can't be one is no job's, which is told when all are known.
+    let valid = names
+        .iter()
+        .filter_map(|name| JobName::new(&name.value).ok());
+    let schedule = terms.parse(NEVER_BY_ITSELF, raw).ok()?;
+    let when = When {
+        schedule: on_days(reader, keys, &entry.value.span(), schedule)?,
+        after: valid.collect(),
+        span: entry.value.span(),
+    };
+    waits.push(Wait {
+        job: raw.name,
+        is_own: keys.job.get("after").is_some(),
+        names,
+    });
+    Some(when)
+}
+
+/// How a schedule is read, whatever it is; none for what is wrong.
+struct Terms {
+    zone: Option<TimeZone>,
+    gap: Option<DstGap>,
+    fold: Option<DstFold>,
+}
+
+impl Terms {
+    fn parse(&self, text: &str, raw: &RawJob<'_>) -> Result<Schedule, ScheduleError> {
+        // Read in UTC, a wrong zone doesn't hide a wrong schedule.
+        let zone = self.zone.clone().unwrap_or(TimeZone::UTC);
+        let (gap, fold) = (self.gap.unwrap_or_default(), self.fold.unwrap_or_default());
+        Schedule::parse(text, raw.name, zone, gap, fold)
+    }
+}
+
+fn read_terms(reader: &mut Reader<'_>, keys: &Keys<'_>) -> Terms {
     let zone = read_zone(reader, keys);
     let gap = keys.get("dst_gap").and_then(|entry| {
-        let words = vec![
-            ("run_after", Word::Now(DstGap::RunAfter)),
-            ("skip", Word::Now(DstGap::Skip)),
-        ];
+        let words = vec![("run_after", DstGap::RunAfter), ("skip", DstGap::Skip)];
         reader.word(entry, words)
     });
     let fold = keys.get("dst_fold").and_then(|entry| {
         let words = vec![
-            ("first", Word::Now(DstFold::First)),
-            ("last", Word::Now(DstFold::Last)),
-            ("both", Word::Now(DstFold::Both)),
+            ("first", DstFold::First),
+            ("last", DstFold::Last),
+            ("both", DstFold::Both),
         ];
         reader.word(entry, words)
     });
-    if !keys.mentions("schedule") {
-        let hint = "say when it is due, such as `schedule = \"0 22 * * *\"`, or `schedule = \"@manual\"` for a job that only runs when it is told to";
-        push_missing(&mut reader.problems, raw, "has no schedule", hint);
-    }
-    let text = keys.get("schedule").and_then(|entry| reader.text(entry))?;
-    // Read in UTC, a wrong zone doesn't hide a wrong schedule.
-    let parsed = Schedule::parse(
-        &text.value,
-        raw.name,
-        zone.clone().unwrap_or(TimeZone::UTC),
-        gap.unwrap_or_default(),
-        fold.unwrap_or_default(),
-    );
-    match parsed {
+    Terms { zone, gap, fold }
+}
+
+fn read_schedule(
+    reader: &mut Reader<'_>,
+    raw: &RawJob<'_>,
+    keys: &Keys<'_>,
+    entry: &Entry<'_>,
+    terms: &Terms,
+    enabled: bool,
+) -> Option<When> {
+    let text = reader.text(entry)?;
+    match terms.parse(&text.value, raw) {
         Ok(schedule) => {
             tell_warnings(reader, &text, &schedule);
-            let schedule = on_days(reader, keys, &text, schedule)?;
-            if enabled && zone.is_some() {
+            let schedule = on_days(reader, keys, &text.span, schedule)?;
+            if enabled && terms.zone.is_some() {
                 tell_if_over(reader, &text, &schedule);
             }
-            Some(schedule)
+            Some(When {
+                schedule,
+                after: Vec::new(),
+                span: text.span,
+            })
         }
         Err(error) => {
             let span = reader.span_within(&text, error.span);
@@ -66,6 +139,27 @@ pub(super) fn read_schedule(
             None
         }
     }
+}
+
+/// Where it stands when the job is due. `schedule` and `after` in the job take the place of
+/// both in `[defaults]`.
+fn section_of<'k>(keys: &Keys<'k>) -> Option<&'k Section<'k>> {
+    [keys.job, keys.defaults]
+        .into_iter()
+        .find(|section| section.mentions("schedule") || section.mentions("after"))
+}
+
+fn refuse_both(reader: &mut Reader<'_>, schedule: Option<&Entry<'_>>, after: Option<&Entry<'_>>) {
+    let (Some(schedule), Some(after)) = (schedule, after) else {
+        return;
+    };
+    let problem = Diagnostic::error(
+        after.key_span.clone(),
+        "`after` contradicts `schedule`: a job has one or the other",
+    )
+    .related(schedule.key_span.clone(), "the `schedule` is here")
+    .hint("keep one of them, or make two jobs: one by the clock, one after others");
+    reader.problems.push(problem);
 }
 
 /// The job's zone, UTC by default; none when it is wrong.

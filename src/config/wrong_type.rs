@@ -33,6 +33,18 @@ pub(super) fn type_hint(name: &str, takes: &str, value: &Value<'_>) -> Option<St
         {
             Some(format!("leave out the quotes: `{name} = {text}`"))
         }
+        ("a table", DeValue::Integer(number)) if name == "retry" => Some(format!(
+            "say what the number is: `retry = {{ max = {} }}`",
+            number.as_str()
+        )),
+        ("a table or a list of tags", DeValue::String(text)) => {
+            let tag = if text.contains('=') {
+                text.to_string()
+            } else {
+                format!("{text}=yes")
+            };
+            Some(format!("put it in brackets: `{name} = [{tag:?}]`"))
+        }
         ("a list of integers", DeValue::Integer(number)) => Some(format!(
             "put it in brackets: `{name} = [{}]`",
             number.as_str()

@@ -25,7 +25,7 @@ pub mod margins;
 pub mod policy;
 pub mod request;
 pub mod schedule;
-mod spread;
+pub(crate) mod spread;
 mod store_clock;
 mod table;
 pub mod time;
@@ -51,6 +51,7 @@ use self::lease::{
     Answered, BATCH_LIMIT, Caller, FencingToken, Renewal, RenewalAnswer, Replica, RunId, Scope,
 };
 use self::margins::Margins;
+use self::policy::Tags;
 use self::store_clock::StoreClock;
 use self::table::Table;
 use self::time::{BootTime, Timestamp};
@@ -68,6 +69,10 @@ pub struct Settings {
     pub shutdown_grace: Duration,
     /// What it is there for.
     pub purpose: Purpose,
+    /// What jobs can ask for by `run_on`.
+    pub tags: Tags,
+    /// How many attempts may run here at once; none for no limit.
+    pub max_running: Option<u32>,
 }
 
 /// What a scheduler is there for.

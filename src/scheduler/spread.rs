@@ -9,7 +9,7 @@ use super::lease::Occurrence;
 /// SplitMix64, because the low bits of FNV alone barely differ between inputs that differ at
 /// their end, and a remainder looks at those.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spread(u64);
+pub(crate) struct Spread(u64);
 
 impl Default for Spread {
     fn default() -> Self {
@@ -35,7 +35,7 @@ impl Spread {
     }
 
     /// Takes in bytes.
-    pub(super) fn bytes(mut self, bytes: &[u8]) -> Self {
+    pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
         }
@@ -43,7 +43,7 @@ impl Spread {
     }
 
     /// The number drawn.
-    pub(super) fn number(self) -> u64 {
+    pub(crate) fn number(self) -> u64 {
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

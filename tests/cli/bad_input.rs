@@ -5,8 +5,8 @@ use std::fs;
 
 use crate::calendar_faults;
 use crate::faults::FAULTS;
-use crate::http_faults;
 use crate::soloist::Place;
+use crate::{http_faults, policy_faults};
 
 /// The text that the first caret line of a report underlines.
 fn underlined(stderr: &str) -> Option<String> {
@@ -22,8 +22,12 @@ fn underlined(stderr: &str) -> Option<String> {
 #[test]
 fn every_fault_is_told_with_its_line_its_text_and_a_hint() {
     let job = "[jobs.x]\nschedule = \"@daily\"\ncommand = [\"x\"]\n";
-    let more = http_faults::FAULTS.iter().chain(calendar_faults::FAULTS);
-    for fault in FAULTS.iter().chain(more) {
+    for fault in FAULTS
+        .iter()
+        .chain(http_faults::FAULTS)
+        .chain(policy_faults::FAULTS)
+        .chain(calendar_faults::FAULTS)
+    {
         let table = fault.table.replace('%', job);
         let ended = Place::with_table(&table).run(&["check"]);
         let stderr = &ended.stderr;
@@ -150,11 +154,6 @@ fn what_is_to_come_is_refused_as_such() {
             "`soloist lock` is not supported yet",
         ),
         (
-            &["run", "--tag", "zone=a"],
-            &[],
-            "`--tag` is not supported yet",
-        ),
-        (
             &["run"],
             &[("SOLOIST_LISTEN", "127.0.0.1:7373")],
             "SOLOIST_LISTEN is not supported yet",
@@ -202,6 +201,34 @@ fn a_flag_or_variable_that_makes_no_sense_is_a_usage_error() {
             &["check"],
             &[("SOLOIST_LOG_LEVEL", "warning")],
             "did you mean `warn`?",
+        ),
+    ];
+    refuses(&place, cases);
+}
+
+#[test]
+fn a_tag_that_is_none_is_a_usage_error() {
+    let place = Place::with_table("[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n");
+    let cases: &[UsageError] = &[
+        (
+            &["run", "--tag", "gpu"],
+            &[],
+            "`--tag`: `gpu` is no tag: it has no `=`",
+        ),
+        (
+            &["run", "--tag", "gpu"],
+            &[],
+            "a tag has a value: `gpu=yes`",
+        ),
+        (
+            &["run", "--tag", "a=1", "--tag", "a=2"],
+            &[],
+            "`--tag`: `a=2` names a tag that is there already",
+        ),
+        (
+            &["run"],
+            &[("SOLOIST_TAGS", "zone=eu;gpu=yes")],
+            "`SOLOIST_TAGS`: `zone=eu;gpu=yes` is no tag: its value has `;` in it",
         ),
     ];
     refuses(&place, cases);

@@ -161,8 +161,15 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "[jobs.x]\nschedule = \"@manual\"\nshell = \"x\"\nexcept = \"x\"\n[calendars.x]\ndates = []",
         4,
-        "\"x\"",
-        "`@manual` is due on no day",
-        "leave out the calendars",
+        "except",
+        "`except` has no day to leave out: this job is due on none by itself",
+        "leave out `except`",
+    ),
+    fault(
+        "%[jobs.y]\nafter = \"x\"\nshell = \"x\"\nonly = \"c\"\n[calendars.c]\nweekdays = [\"MON-FRI\"]",
+        7,
+        "only",
+        "`only` has no day to leave out",
+        "give the job a schedule",
     ),
 ];

@@ -359,27 +359,6 @@ pub(crate) const FAULTS: &[Fault] = &[
         "the file must exist",
     ),
     fault(
-        "%retry = { max = 3 }",
-        4,
-        "3",
-        "`retry` with `max` over 0 is not supported yet",
-        "today a failed occurrence stays failed",
-    ),
-    fault(
-        "%shards = 4",
-        4,
-        "4",
-        "`shards` over 1 is not supported yet",
-        "today a job runs in one piece",
-    ),
-    fault(
-        "%random_delay = \"5s\"",
-        4,
-        "random_delay",
-        "`random_delay` is not supported yet",
-        "`H` in a schedule",
-    ),
-    fault(
         "%[scheduler]\nlisten = \"127.0.0.1:7373\"",
         5,
         "\"127.0.0.1:7373\"",

@@ -7,5 +7,7 @@ mod commands;
 mod faults;
 mod history;
 mod http_faults;
+mod policies;
+mod policy_faults;
 mod soloist;
 mod surroundings;

@@ -8,6 +8,7 @@ use soloist::scheduler::lease::{
     Answered, AttemptDetail, Claim, ClaimAnswer, FencingToken, Grant, Output, Registration,
     Renewal, RenewalAnswer, Replica, RunId,
 };
+use soloist::scheduler::policy::Tags;
 use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::scheduler::{
     Attempt, Effect, EndedHow, Ending, Event, Notice, Purpose, Scheduler, Settings,
@@ -36,6 +37,8 @@ impl Hand {
             },
             shutdown_grace: Duration::from_secs(5),
             purpose,
+            tags: Tags::new(),
+            max_running: None,
         };
         let mut drawn = 0u8;
         let entropy = Box::new(move || {

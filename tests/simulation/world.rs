@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use soloist::clock::Clock;
 use soloist::scheduler::job::Job;
 use soloist::scheduler::lease::{AttemptDetail, FencingToken, Output, Replica, RunId};
+use soloist::scheduler::policy::Tags;
 use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::scheduler::{
     Attempt, Effect, EndedHow, Ending, Event, Notice, Purpose, Scheduler, Settings,
@@ -193,6 +194,8 @@ impl World {
             replica,
             shutdown_grace: Duration::from_secs(5),
             purpose: Purpose::Table,
+            tags: Tags::new(),
+            max_running: None,
         };
         let entropy = Box::new(move || {
             let mut bytes = [0; 10];

@@ -7,6 +7,7 @@
 //! Must never: leave a calendar out that a job names, or read the host's time zone.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -236,11 +237,11 @@ fn tell(reader: &mut Reader<'_>, text: &Text, path: &Path, fault: ics::Fault) {
 }
 
 /// The schedule on the days that a job's calendars leave; none when they can't be told or leave
-/// nothing. `text` is the schedule's.
+/// nothing. `span` is where the table says when the job is due.
 pub(super) fn on_days(
     reader: &mut Reader<'_>,
     keys: &Keys<'_>,
-    text: &Text,
+    span: &Range<usize>,
     schedule: Schedule,
 ) -> Option<Schedule> {
     let (except, only) = (keys.get("except"), keys.get("only"));
@@ -250,10 +251,15 @@ pub(super) fn on_days(
     if excepted.is_empty() && allowed.is_empty() {
         return Some(schedule);
     }
-    // What a default asks of all jobs, it asks of those that have a schedule.
-    let own = |name| keys.job.get(name).is_some();
-    if schedule.is_manual() && !own("except") && !own("only") {
-        return Some(schedule);
+    if schedule.is_manual() {
+        // What a default asks of all jobs, it asks of those that have a schedule.
+        let of_job = |name, found: &[usize]| keys.job.get(name).filter(|_| !found.is_empty());
+        let own = of_job("except", &excepted).or(of_job("only", &allowed));
+        let Some(entry) = own else {
+            return Some(schedule);
+        };
+        refuse_on_no_day(reader, entry, span);
+        return None;
     }
     let days = reader.calendars.filter(schedule.zone(), excepted, allowed);
     match schedule.on_days(days) {
@@ -266,7 +272,7 @@ pub(super) fn on_days(
                 .or(only)
                 .or(except)?;
             let problem = Diagnostic::error(entry.value.span(), error.message);
-            let problem = problem.related(text.span.clone(), "the schedule");
+            let problem = problem.related(span.clone(), "the schedule");
             reader.problems.push(Diagnostic {
                 hint: error.hint,
                 ..problem
@@ -274,6 +280,16 @@ pub(super) fn on_days(
             None
         }
     }
+}
+
+/// A job that is due on no day by itself names calendars.
+fn refuse_on_no_day(reader: &mut Reader<'_>, entry: &Entry<'_>, span: &Range<usize>) {
+    let name = entry.key.name;
+    let message = format!("`{name}` has no day to leave out: this job is due on none by itself");
+    let problem = Diagnostic::error(entry.key_span.clone(), message);
+    let problem = problem.related(span.clone(), "what makes it due");
+    let hint = format!("leave out `{name}`, or give the job a schedule");
+    reader.problems.push(problem.hint(hint));
 }
 
 /// The calendars that a key names; none when one of them is not there or not whole.

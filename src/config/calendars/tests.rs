@@ -72,7 +72,7 @@ fn one_name_needs_no_list() {
 fn a_job_takes_the_defaults_unless_it_says_otherwise() {
     let source = format!(
         "{CALENDARS}\n[defaults]\nschedule = \"@daily\"\nshell = \"x\"\nexcept = [\"holidays\"]\nonly = [\"weekend\"]\n\
-        [jobs.a]\n[jobs.b]\nexcept = []\n[jobs.c]\nexcept = []\nonly = []\n[jobs.d]\nexcept = \"weekend\"\nonly = []\n[jobs.e]\nschedule = \"@manual\"\n"
+        [jobs.a]\n[jobs.b]\nexcept = []\n[jobs.c]\nexcept = []\nonly = []\n[jobs.d]\nexcept = \"weekend\"\nonly = []\n[jobs.e]\nschedule = \"@manual\"\n[jobs.f]\nschedule = \"@manual\"\nexcept = []\n"
     );
     let shown: Vec<_> = jobs(&source).iter().map(shown).collect();
     let expected = [
@@ -80,6 +80,7 @@ fn a_job_takes_the_defaults_unless_it_says_otherwise() {
         Some("only weekend".into()),
         None,
         Some("except weekend".into()),
+        None,
         None,
     ];
     assert_eq!(shown, expected);
@@ -140,4 +141,17 @@ fn jobs_share_what_they_have_in_common() {
     let first = jobs[0].schedule.days().expect("a filter");
     let last = jobs[19_999].schedule.days().expect("a filter");
     assert!(std::ptr::eq(first.open(), last.open()));
+}
+
+#[test]
+fn tables_with_other_days_have_another_digest() {
+    let digest = |date: &str| {
+        let source = format!(
+            "[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\nexcept = \"c\"\n[calendars.c]\ndates = [\"{date}\"]\n"
+        );
+        let config = read(&source).unwrap_or_else(|error| panic!("{error}"));
+        config.digest()
+    };
+    assert_eq!(digest("2026-12-25"), digest("2026-12-25..2026-12-25"));
+    assert_ne!(digest("2026-12-25"), digest("2026-12-26"));
 }

@@ -294,6 +294,7 @@ impl fmt::Debug for Schedule {
             .field("zone", self.zone())
             .field("gap", &self.0.gap)
             .field("fold", &self.0.fold)
+            .field("days", &self.0.days)
             .finish()
     }
 }
