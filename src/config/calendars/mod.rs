@@ -251,8 +251,9 @@ pub(super) fn on_days(
         return Some(schedule);
     }
     // What a default asks of all jobs, it asks of those that have a schedule.
-    let own = |name| keys.job.get(name).is_some();
-    if schedule.is_manual() && !own("except") && !own("only") {
+    let of_job = |name, found: &[usize]| keys.job.get(name).is_some() && !found.is_empty();
+    let own = of_job("except", &excepted) || of_job("only", &allowed);
+    if schedule.is_manual() && !own {
         return Some(schedule);
     }
     let days = reader.calendars.filter(schedule.zone(), excepted, allowed);

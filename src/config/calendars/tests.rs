@@ -72,7 +72,7 @@ fn one_name_needs_no_list() {
 fn a_job_takes_the_defaults_unless_it_says_otherwise() {
     let source = format!(
         "{CALENDARS}\n[defaults]\nschedule = \"@daily\"\nshell = \"x\"\nexcept = [\"holidays\"]\nonly = [\"weekend\"]\n\
-        [jobs.a]\n[jobs.b]\nexcept = []\n[jobs.c]\nexcept = []\nonly = []\n[jobs.d]\nexcept = \"weekend\"\nonly = []\n[jobs.e]\nschedule = \"@manual\"\n"
+        [jobs.a]\n[jobs.b]\nexcept = []\n[jobs.c]\nexcept = []\nonly = []\n[jobs.d]\nexcept = \"weekend\"\nonly = []\n[jobs.e]\nschedule = \"@manual\"\n[jobs.f]\nschedule = \"@manual\"\nexcept = []\n"
     );
     let shown: Vec<_> = jobs(&source).iter().map(shown).collect();
     let expected = [
@@ -80,6 +80,7 @@ fn a_job_takes_the_defaults_unless_it_says_otherwise() {
         Some("only weekend".into()),
         None,
         Some("except weekend".into()),
+        None,
         None,
     ];
     assert_eq!(shown, expected);
