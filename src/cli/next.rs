@@ -1,10 +1,12 @@
-//! `soloist next`: when a job or a schedule is due, daylight saving's oddities flagged.
+//! `soloist next`: when a job or a schedule is due, with what daylight saving and calendars did.
+//!
+//! Must never: need a store.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
 use super::args::{Global, NextArgs};
-use super::preview::{Preview, due_after, when};
+use super::preview::{Preview, calendars, due_after, when};
 use super::settings::{Settings, show};
 use super::{Exit, complain, now, print};
 use crate::config::{self, Strictness};
@@ -50,10 +52,14 @@ fn describe(global: &Global, args: &NextArgs) -> Result<String, Exit> {
     };
     let name_of = |zone: &TimeZone| zone.iana_name().unwrap_or("UTC").to_owned();
     let (read_in, shown_in) = (name_of(schedule.zone()), name_of(zone));
+    let calendars = calendars(&schedule);
     let title = if read_in == shown_in {
-        format!("`{}` in {read_in}", schedule.text())
+        format!("`{}` in {read_in}{calendars}", schedule.text())
     } else {
-        format!("`{}` in {read_in}, shown in {shown_in}", schedule.text())
+        format!(
+            "`{}` in {read_in}{calendars}, shown in {shown_in}",
+            schedule.text()
+        )
     };
     Ok(format!("{title}\n{}", preview.lines("")))
 }

@@ -1,5 +1,5 @@
 //! Occurrences as people read them: local time with its offset, UTC, how long to go, and what
-//! daylight saving did.
+//! daylight saving and calendars did.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 
 use crate::config::format_duration;
 use crate::scheduler::job::{Job, JobName};
-use crate::scheduler::schedule::Schedule;
+use crate::scheduler::schedule::{Schedule, Taken};
 use crate::scheduler::time::Timestamp;
 
 /// What to show of a schedule.
@@ -24,8 +24,15 @@ pub(super) struct Preview<'s> {
     pub(super) count: u32,
 }
 
+/// The calendars of a schedule, to follow its zone.
+pub(super) fn calendars(schedule: &Schedule) -> String {
+    let days = schedule.days();
+    days.map_or(String::new(), |days| format!(", {days}"))
+}
+
 impl Preview<'_> {
-    /// A line for each occurrence, and for each that daylight saving leaves out, indented.
+    /// A line for each occurrence, and for those that daylight saving or calendars leave out,
+    /// indented.
     pub(super) fn lines(&self, indent: &str) -> String {
         let occurrences = self.occurrences();
         let mut lines: Vec<(Timestamp, String)> =
@@ -33,6 +40,7 @@ impl Preview<'_> {
         let complete = occurrences.len() == self.count as usize;
         if let (true, Some(last)) = (complete, occurrences.last()) {
             lines.extend(self.left_out(*last));
+            lines.extend(self.taken(*last));
             lines.sort_by_key(|(at, _)| *at);
         }
         let mut text = String::new();
@@ -56,9 +64,13 @@ impl Preview<'_> {
         .collect()
     }
 
-    fn line(&self, at: Timestamp) -> String {
+    fn local(&self, at: Timestamp) -> String {
         let local = at.to_jiff().to_zoned(self.zone.clone());
-        let local = local.strftime("%a %Y-%m-%d %H:%M:%S %:z");
+        local.strftime("%a %Y-%m-%d %H:%M:%S %:z").to_string()
+    }
+
+    fn line(&self, at: Timestamp) -> String {
+        let local = self.local(at);
         let note = self.schedule.oddity(at).map_or(String::new(), |oddity| {
             format!("  ! clocks change: {oddity}")
         });
@@ -78,6 +90,25 @@ impl Preview<'_> {
         skipped
             .into_iter()
             .map(|times| (times.at, line(times.first, times.last)))
+            .collect()
+    }
+
+    /// A line for each instant, or run of instants, that calendars took away.
+    fn taken(&self, last: Timestamp) -> Vec<(Timestamp, String)> {
+        let before = self.from - Duration::from_millis(1);
+        let taken = self.schedule.taken_between(before, last);
+        let line = |taken: &Taken<'_>| {
+            let to = if taken.first == taken.last {
+                String::new()
+            } else {
+                format!("  to {}  {}", self.local(taken.last), taken.last)
+            };
+            let (local, at) = (self.local(taken.first), taken.first);
+            format!("{local}  {at}{to}  not due: {}", taken.exclusion)
+        };
+        taken
+            .iter()
+            .map(|taken| (taken.first, line(taken)))
             .collect()
     }
 
@@ -115,7 +146,8 @@ impl Preview<'_> {
 pub(super) fn when(job: &Job, zone: &TimeZone) -> String {
     if job.after.is_empty() {
         let zone = zone.iana_name().unwrap_or("UTC");
-        return format!("`{}` in {zone}", job.schedule.text());
+        let calendars = calendars(&job.schedule);
+        return format!("`{}` in {zone}{calendars}", job.schedule.text());
     }
     format!("after {}", all_of(&job.after))
 }

@@ -35,8 +35,21 @@ pub struct Diagnostic {
     pub span: Option<Range<usize>>,
     /// Another place that has to do with it, and what is there.
     pub related: Option<(Range<usize>, String)>,
+    /// The line at fault of another file, where the place in this one only names that.
+    pub excerpt: Option<Excerpt>,
     /// What to do about it.
     pub hint: Option<String>,
+}
+
+/// A line of another file that a table names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The file, as messages call it.
+    pub path: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What it says.
+    pub text: String,
 }
 
 impl Diagnostic {
@@ -47,6 +60,7 @@ impl Diagnostic {
             message: message.into(),
             span: Some(span),
             related: None,
+            excerpt: None,
             hint: None,
         }
     }
@@ -70,6 +84,12 @@ impl Diagnostic {
     /// Says what to do about it.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Shows the line at fault of another file.
+    pub(super) fn excerpt(mut self, excerpt: Excerpt) -> Self {
+        self.excerpt = Some(excerpt);
         self
     }
 
@@ -223,10 +243,19 @@ impl Report {
             Severity::Warning => Level::WARNING,
         };
         let mut group = Group::with_title(level.primary_title(&diagnostic.message));
+        if let Some(excerpt) = &diagnostic.excerpt {
+            let line = AnnotationKind::Primary.span(0..excerpt.text.len());
+            let snippet = Snippet::source(&excerpt.text).line_start(excerpt.line);
+            group = group.element(snippet.path(&excerpt.path).annotation(line));
+        }
         if let Some(span) = &diagnostic.span {
+            let kind = match diagnostic.excerpt {
+                Some(_) => AnnotationKind::Context,
+                None => AnnotationKind::Primary,
+            };
             let mut snippet = Snippet::source(&self.source)
                 .path(&self.path)
-                .annotation(AnnotationKind::Primary.span(self.clamp(span)));
+                .annotation(kind.span(self.clamp(span)));
             if let Some((span, label)) = &diagnostic.related {
                 let span = self.clamp(span);
                 snippet = snippet.annotation(AnnotationKind::Context.span(span).label(label));

@@ -53,6 +53,8 @@ fn text_of(job: &Job) -> String {
         run_on,
         after,
     } = job;
+    // All that decides when it is due, the days of its calendars too.
+    let schedule = schedule.identity();
     let mut after = after.clone();
     after.sort();
     let mut text = String::new();

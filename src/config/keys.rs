@@ -47,10 +47,6 @@ pub(super) const TABLES: [&str; 4] = ["scheduler", "defaults", "jobs", "calendar
 /// What `tags` and `run_on` take.
 const TAKES_TAGS: &str = "a table or a list of tags";
 
-/// What is said of `[calendars.NAME]`.
-pub(super) const CALENDARS_TODAY: &str =
-    "today a job is due on every day that its schedule names; leave calendars out";
-
 /// Keys of `[scheduler]`.
 pub(super) static SCHEDULER_KEYS: &[Key] = &[
     now("namespace", "a string", "namespace = \"shop\""),
@@ -97,8 +93,8 @@ pub(super) static JOB_KEYS: &[Key] = &[
     now("random_delay", "a duration", "random_delay = \"30s\""),
     now("dst_gap", "a string", "dst_gap = \"run_after\""),
     now("dst_fold", "a string", "dst_fold = \"first\""),
-    later("except", CALENDARS_TODAY),
-    later("only", CALENDARS_TODAY),
+    now("except", "a list of calendars", "except = [\"holidays\"]"),
+    now("only", "a list of calendars", "only = [\"workdays\"]"),
     now(
         "after",
         "the name of a job, or a list of names",
@@ -171,6 +167,26 @@ pub(super) static JOB_KEYS: &[Key] = &[
     now("history_limit", "an integer", "history_limit = 1000"),
     now("history_age", "a duration", "history_age = \"30d\""),
     later("notify", "today failures are in the log and in the history"),
+];
+
+/// Keys of `[calendars.NAME]`.
+pub(super) static CALENDAR_KEYS: &[Key] = &[
+    now(
+        "dates",
+        "a list of dates",
+        "dates = [\"2026-12-25\", \"2026-12-24..2027-01-01\", \"05-01\"]",
+    ),
+    now(
+        "weekdays",
+        "a list of days of the week",
+        "weekdays = [\"MON-FRI\"]",
+    ),
+    now("ical", "a string", "ical = \"holidays.ics\""),
+    now(
+        "description",
+        "a string",
+        "description = \"days on which the shop is closed\"",
+    ),
 ];
 
 /// The keys of a job that say what it runs: a job has one of them, and one in a job takes the

@@ -14,6 +14,7 @@ use std::fmt;
 use std::path::Path;
 
 mod after;
+mod calendars;
 mod diagnostics;
 mod digest;
 mod env;
@@ -40,7 +41,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
-pub use diagnostics::{Diagnostic, Error, Rendering, Report, Severity};
+pub use diagnostics::{Diagnostic, Error, Excerpt, Rendering, Report, Severity};
 pub use identity::Accounts;
 pub use interpolate::Environment;
 pub use scheduler::SchedulerConfig;
@@ -143,6 +144,7 @@ pub fn parse(
     let table = syntax::parse(source, &mut reader.problems, &mut reader.secrets);
     let document = raw::sort(table.get_ref(), &mut reader.problems);
     let scheduler = scheduler::read(&mut reader, &document.scheduler);
+    reader.calendars = calendars::read(&mut reader, &document.calendars, path);
     let mut waits = Vec::new();
     let jobs: Vec<Job> = document
         .jobs

@@ -10,7 +10,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::diagnostics::{Diagnostic, Problems};
-use super::keys::{self, JOB_KEYS, Key, SCHEDULER_KEYS, Support, TABLES, TLS_PREFIX, TLS_TODAY};
+use super::keys::{
+    self, CALENDAR_KEYS, JOB_KEYS, Key, SCHEDULER_KEYS, Support, TABLES, TLS_PREFIX, TLS_TODAY,
+};
 use super::names::nearest;
 
 /// A value with its place.
@@ -23,11 +25,13 @@ pub(super) struct Document<'t> {
     pub(super) defaults: Section<'t>,
     /// In the order of the file.
     pub(super) jobs: Vec<RawJob<'t>>,
+    /// In the order of the file.
+    pub(super) calendars: Vec<RawJob<'t>>,
     /// Whether nothing in the file is, or was meant as, a job.
     pub(super) jobs_missing: bool,
 }
 
-/// One `[jobs.NAME]`.
+/// One `[jobs.NAME]`, or one `[calendars.NAME]`.
 #[derive(Debug)]
 pub(super) struct RawJob<'t> {
     pub(super) name: &'t str,
@@ -73,7 +77,7 @@ pub(super) fn sort<'t>(table: &'t DeTable<'t>, problems: &mut Problems) -> Docum
     for (key, value) in in_file_order(table) {
         let name: &str = key.get_ref();
         match name {
-            "scheduler" | "defaults" | "jobs" => {
+            "scheduler" | "defaults" | "jobs" | "calendars" => {
                 document.jobs_missing &= name != "jobs";
                 let Some(inner) = value.get_ref().as_table() else {
                     problems.push(not_a_table(name, value));
@@ -82,16 +86,13 @@ pub(super) fn sort<'t>(table: &'t DeTable<'t>, problems: &mut Problems) -> Docum
                 match name {
                     "scheduler" => document.scheduler = section(inner, SCHEDULER_KEYS, problems),
                     "defaults" => document.defaults = section(inner, JOB_KEYS, problems),
+                    "calendars" => document.calendars = named(inner, &CALENDARS, problems),
                     _ => {
                         document.jobs_missing = inner.is_empty();
-                        document.jobs = jobs(inner, problems);
+                        document.jobs = named(inner, &JOBS, problems);
                     }
                 }
             }
-            "calendars" => problems.push(
-                Diagnostic::error(key.span(), "`calendars` is not supported yet")
-                    .hint(keys::CALENDARS_TODAY),
-            ),
             _ => {
                 document.jobs_missing &= nearest(name, TABLES) != Some("jobs");
                 problems.push(unknown_table(name, key.span()));
@@ -110,10 +111,12 @@ fn in_file_order<'t>(
 }
 
 fn not_a_table(name: &str, value: &Value<'_>) -> Diagnostic {
-    let hint = if name == "jobs" {
-        "write `[jobs.NAME]` on a line of its own, and the job's keys below it".into()
-    } else {
-        format!("write `[{name}]` on a line of its own, and its keys below it")
+    let hint = match name {
+        "jobs" => "write `[jobs.NAME]` on a line of its own, and the job's keys below it".into(),
+        "calendars" => {
+            "write `[calendars.NAME]` on a line of its own, and its keys below it".into()
+        }
+        _ => format!("write `[{name}]` on a line of its own, and its keys below it"),
     };
     Diagnostic::error(
         value.span(),
@@ -134,11 +137,33 @@ fn unknown_table(name: &str, span: Range<usize>) -> Diagnostic {
     match (nearest(name, TABLES), table_of(name)) {
         (Some(near), _) => diagnostic.hint(format!("did you mean `{near}`?")),
         (None, Some(table)) => diagnostic.hint(format!("`{name}` belongs in {table}")),
-        (None, None) => diagnostic.hint("a file has [scheduler], [defaults] and [jobs.NAME]"),
+        (None, None) => {
+            diagnostic.hint("a file has [scheduler], [defaults], [calendars.NAME] and [jobs.NAME]")
+        }
     }
 }
 
-fn jobs<'t>(table: &'t DeTable<'t>, problems: &mut Problems) -> Vec<RawJob<'t>> {
+/// Tables that are named by their users.
+struct Named {
+    table: &'static str,
+    one: &'static str,
+    keys: &'static [Key],
+}
+
+static JOBS: Named = Named {
+    table: "jobs",
+    one: "job",
+    keys: JOB_KEYS,
+};
+
+static CALENDARS: Named = Named {
+    table: "calendars",
+    one: "calendar",
+    keys: CALENDAR_KEYS,
+};
+
+fn named<'t>(table: &'t DeTable<'t>, kind: &Named, problems: &mut Problems) -> Vec<RawJob<'t>> {
+    let Named { table: of, one, .. } = kind;
     let mut jobs = Vec::new();
     for (key, value) in in_file_order(table) {
         let name: &str = key.get_ref();
@@ -146,22 +171,22 @@ fn jobs<'t>(table: &'t DeTable<'t>, problems: &mut Problems) -> Vec<RawJob<'t>> 
             DeValue::Table(inner) => jobs.push(RawJob {
                 name,
                 name_span: key.span(),
-                section: section(inner, JOB_KEYS, problems),
+                section: section(inner, kind.keys, problems),
             }),
             DeValue::Array(_) if source_is_array_of_tables(value) => problems.push(
                 Diagnostic::error(
                     key.span(),
-                    format!("the job `{name}` takes a table, not a list of tables"),
+                    format!("the {one} `{name}` takes a table, not a list of tables"),
                 )
-                .hint(format!("write `[jobs.{name}]` with single brackets")),
+                .hint(format!("write `[{of}.{name}]` with single brackets")),
             ),
             _ => problems.push(
                 Diagnostic::error(
                     value.span(),
-                    format!("the job `{name}` takes a table, not {}", kind_of(value)),
+                    format!("the {one} `{name}` takes a table, not {}", kind_of(value)),
                 )
                 .hint(format!(
-                    "write `[jobs.{name}]` on a line of its own, and the job's keys below it"
+                    "write `[{of}.{name}]` on a line of its own, and the {one}'s keys below it"
                 )),
             ),
         }
@@ -213,7 +238,8 @@ fn unknown_key(
     near: Option<&str>,
 ) -> Diagnostic {
     let in_job = std::ptr::eq(known, JOB_KEYS);
-    if !in_job && name.starts_with(TLS_PREFIX) {
+    let in_scheduler = std::ptr::eq(known, SCHEDULER_KEYS);
+    if in_scheduler && name.starts_with(TLS_PREFIX) {
         return Diagnostic::error(span, format!("`{name}` is not supported yet")).hint(TLS_TODAY);
     }
     let diagnostic = Diagnostic::error(span, format!("unknown key `{name}`"));
@@ -225,7 +251,7 @@ fn unknown_key(
             "`{name}` is a job's key; for all jobs, write it below [defaults]"
         ));
     }
-    if in_job && keys::find(SCHEDULER_KEYS, name).is_some() {
+    if !in_scheduler && keys::find(SCHEDULER_KEYS, name).is_some() {
         return diagnostic.hint(format!("`{name}` belongs in [scheduler]"));
     }
     if in_job && value.get_ref().is_table() {

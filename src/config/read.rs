@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use toml::de::{DeInteger, DeValue};
 
+use super::calendars::Calendars;
 use super::diagnostics::{Diagnostic, Problems};
 use super::identity::Accounts;
 use super::interpolate::{Environment, ReferenceError, fill_in};
@@ -46,6 +47,8 @@ pub(super) struct Reader<'a> {
     pub(super) now: Timestamp,
     pub(super) strictness: Strictness,
     pub(super) problems: Problems,
+    /// What jobs may refer to.
+    pub(super) calendars: Calendars,
     /// Where literal values of `env` and `http` stand, which a report must not show.
     pub(super) secrets: Vec<Range<usize>>,
 }
@@ -59,6 +62,7 @@ impl<'a> Reader<'a> {
             now: host.now,
             strictness,
             problems: Problems::default(),
+            calendars: Calendars::default(),
             secrets: Vec::new(),
         }
     }

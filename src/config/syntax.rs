@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::diagnostics::{Diagnostic, Problems};
-use super::keys::{self, JOB_KEYS, SCHEDULER_KEYS};
+use super::keys::{self, CALENDAR_KEYS, JOB_KEYS, SCHEDULER_KEYS};
 
 /// Reads TOML as far as it goes; what can't be read is among the problems, and the parts of
 /// broken lines that may be secrets among those.
@@ -87,7 +87,8 @@ fn value_beside(source: &str, key: &Range<usize>) -> Option<Range<usize>> {
 /// Whether what a line sets by this key is shown: it is no secret.
 fn is_plain(key: &str) -> bool {
     let of_job = keys::find(JOB_KEYS, key).is_some() && !["env", "http"].contains(&key);
-    of_job || keys::find(SCHEDULER_KEYS, key).is_some()
+    let of_table = |keys| keys::find(keys, key).is_some();
+    of_job || of_table(SCHEDULER_KEYS) || of_table(CALENDAR_KEYS)
 }
 
 fn line_around(source: &str, at: usize) -> Range<usize> {

@@ -1,10 +1,12 @@
-//! When a job is due: `schedule` or `after`, `timezone`, `dst_gap` and `dst_fold` together.
+//! When a job is due: `schedule` or `after`, `timezone`, `dst_gap`, `dst_fold` and
+//! calendars together.
 
 use std::ops::Range;
 
 use jiff::tz::TimeZone;
 
 use super::after::{Wait, read_after};
+use super::calendars::on_days;
 use super::diagnostics::{Diagnostic, Severity};
 use super::job::{Keys, push_missing};
 use super::raw::{Entry, RawJob, Section};
@@ -53,15 +55,16 @@ pub(super) fn read_when<'k>(
     let (schedule, after) = (section.get("schedule"), section.get("after"));
     refuse_both(reader, schedule, after);
     let Some(entry) = after else {
-        return read_schedule(reader, raw, schedule?, &terms, enabled);
+        return read_schedule(reader, raw, keys, schedule?, &terms, enabled);
     };
     let names = read_after(reader, entry)?;
     // A name that can't be one is no job's, which is told when all are known.
     let valid = names
         .iter()
         .filter_map(|name| JobName::new(&name.value).ok());
+    let schedule = terms.parse(NEVER_BY_ITSELF, raw).ok()?;
     let when = When {
-        schedule: terms.parse(NEVER_BY_ITSELF, raw).ok()?,
+        schedule: on_days(reader, keys, &entry.value.span(), schedule)?,
         after: valid.collect(),
         span: entry.value.span(),
     };
@@ -109,6 +112,7 @@ fn read_terms(reader: &mut Reader<'_>, keys: &Keys<'_>) -> Terms {
 fn read_schedule(
     reader: &mut Reader<'_>,
     raw: &RawJob<'_>,
+    keys: &Keys<'_>,
     entry: &Entry<'_>,
     terms: &Terms,
     enabled: bool,
@@ -117,6 +121,7 @@ fn read_schedule(
     match terms.parse(&text.value, raw) {
         Ok(schedule) => {
             tell_warnings(reader, &text, &schedule);
+            let schedule = on_days(reader, keys, &text.span, schedule)?;
             if enabled && terms.zone.is_some() {
                 tell_if_over(reader, &text, &schedule);
             }

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use crate::calendar_faults;
 use crate::faults::FAULTS;
 use crate::soloist::Place;
 use crate::{http_faults, policy_faults};
@@ -25,6 +26,7 @@ fn every_fault_is_told_with_its_line_its_text_and_a_hint() {
         .iter()
         .chain(http_faults::FAULTS)
         .chain(policy_faults::FAULTS)
+        .chain(calendar_faults::FAULTS)
     {
         let table = fault.table.replace('%', job);
         let ended = Place::with_table(&table).run(&["check"]);

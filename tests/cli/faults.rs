@@ -379,11 +379,4 @@ pub(crate) const FAULTS: &[Fault] = &[
         "no store is called `rdis`",
         "did you mean `redis`?",
     ),
-    fault(
-        "%[calendars.holidays]",
-        4,
-        "calendars",
-        "`calendars` is not supported yet",
-        "leave calendars out",
-    ),
 ];

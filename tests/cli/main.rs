@@ -1,6 +1,8 @@
 //! The command as users meet it: the real binary, its output and its exit codes.
 
 mod bad_input;
+mod calendar_faults;
+mod calendars;
 mod commands;
 mod faults;
 mod history;

@@ -5,24 +5,24 @@
 //! several dates, and these take a few nanoseconds without a range check.
 
 /// Seconds of a day. UTC days have no leap seconds in Unix time.
-pub(super) const DAY_SECONDS: i64 = 86_400;
+pub(crate) const DAY_SECONDS: i64 = 86_400;
 
 /// After so many years the calendar repeats, weekdays included (146,097 days are 20,871 weeks):
 /// a date that did not come within them never does.
-pub(super) const CYCLE_YEARS: i32 = 400;
+pub(crate) const CYCLE_YEARS: i32 = 400;
 
 /// A month of a year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Month {
+pub(crate) struct Month {
     /// The year, astronomical: 0 is 1 BC.
-    pub(super) year: i32,
+    pub(crate) year: i32,
     /// 1 to 12.
-    pub(super) month: u32,
+    pub(crate) month: u32,
 }
 
 impl Month {
     /// How many days it has.
-    pub(super) fn length(self) -> u32 {
+    pub(crate) fn length(self) -> u32 {
         let leap = self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0);
         match self.month {
             2 => 28 + u32::from(leap),
@@ -33,7 +33,7 @@ impl Month {
 }
 
 /// The month and the day of the month (from 1) of a day since 1970-01-01.
-pub(super) fn date(day: i64) -> (Month, u32) {
+pub(crate) fn date(day: i64) -> (Month, u32) {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);
     let of_era = shifted.rem_euclid(146_097);
@@ -57,7 +57,7 @@ pub(super) fn date(day: i64) -> (Month, u32) {
 }
 
 /// The day since 1970-01-01 of a date.
-pub(super) fn day_number(Month { year, month }: Month, day_of_month: u32) -> i64 {
+pub(crate) fn day_number(Month { year, month }: Month, day_of_month: u32) -> i64 {
     let year = i64::from(year) - i64::from(month <= 2);
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -68,6 +68,6 @@ pub(super) fn day_number(Month { year, month }: Month, day_of_month: u32) -> i64
 }
 
 /// The day of the week of a day since 1970-01-01 (a Thursday): 0 is Sunday.
-pub(super) fn weekday(day: i64) -> u32 {
+pub(crate) fn weekday(day: i64) -> u32 {
     (day + 4).rem_euclid(7) as u32
 }

@@ -36,6 +36,11 @@
 //! follows elapsed time: nothing is added for an hour that the clocks skip, and a repeated hour
 //! runs twice. Any other has fixed local times, and [`DstGap`] and [`DstFold`] decide. A change of
 //! a zone's offset for any other reason, a day skipped at the date line too, is treated alike.
+//!
+//! # Calendars
+//!
+//! A [`DayFilter`] takes whole local dates away: gaps and folds come first, and the date that an
+//! instant then has is what counts.
 
 use std::fmt;
 use std::ops::Range;
@@ -45,9 +50,12 @@ use jiff::tz::TimeZone;
 
 use super::time::Timestamp;
 
+mod calendar;
 mod cron;
-mod days;
+pub(crate) mod day_set;
+pub(crate) mod days;
 mod field;
+mod filtered;
 mod hash;
 mod instant;
 mod oddity;
@@ -59,6 +67,9 @@ mod zoned;
 #[cfg(test)]
 mod tests;
 
+pub use calendar::{Calendar, CalendarNames, DayFilter, Exclusion};
+pub use day_set::DaySet;
+pub use filtered::Taken;
 pub use oddity::{Oddity, SkippedTimes};
 
 use cron::Cron;
@@ -69,16 +80,20 @@ use zoned::Zone;
 #[derive(Clone)]
 pub struct Schedule(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     text: Box<str>,
     rule: Rule,
     zone: Zone,
     gap: DstGap,
     fold: DstFold,
+    /// The days that calendars leave; none where there are no calendars.
+    days: Option<DayFilter>,
     warnings: Box<[ScheduleWarning]>,
 }
 
 /// The rule itself. Instants are whole seconds since 1970-01-01T00:00:00Z.
+#[derive(Clone)]
 enum Rule {
     /// Fields, matched against local time.
     Cron(Cron),
@@ -168,6 +183,7 @@ impl Schedule {
             zone,
             gap,
             fold,
+            days: None,
             warnings: warnings.into(),
         }));
         schedule.refuse_never()
@@ -193,15 +209,22 @@ impl Schedule {
         if from > LAST_SECOND {
             return None;
         }
+        let found = match &self.0.days {
+            Some(days) => self.filtered_next(days, from),
+            None => self.bare_next(from),
+        };
+        found.map(Timestamp::from_second)
+    }
+
+    /// The first occurrence at or after `from`, whatever calendars leave out.
+    fn bare_next(&self, from: i64) -> Option<i64> {
         let found = match &self.0.rule {
             Rule::Cron(cron) => self.0.zone.next(cron, from),
             Rule::Every(every) => Some(from + (-from).rem_euclid(*every)),
             Rule::At(at) => Some(*at).filter(|at| *at >= from),
             Rule::Manual => None,
         };
-        found
-            .filter(|at| *at <= LAST_SECOND)
-            .map(Timestamp::from_second)
+        found.filter(|at| *at <= LAST_SECOND)
     }
 
     /// The last occurrence strictly before `before`; none when there was none.
@@ -214,15 +237,22 @@ impl Schedule {
         if until < FIRST_SECOND {
             return None;
         }
+        let found = match &self.0.days {
+            Some(days) => self.filtered_previous(days, until),
+            None => self.bare_previous(until),
+        };
+        found.map(Timestamp::from_second)
+    }
+
+    /// The last occurrence at or before `until`, whatever calendars leave out.
+    fn bare_previous(&self, until: i64) -> Option<i64> {
         let found = match &self.0.rule {
             Rule::Cron(cron) => self.0.zone.previous(cron, until),
             Rule::Every(every) => Some(until - until.rem_euclid(*every)),
             Rule::At(at) => Some(*at).filter(|at| *at <= until),
             Rule::Manual => None,
         };
-        found
-            .filter(|at| *at >= FIRST_SECOND)
-            .map(Timestamp::from_second)
+        found.filter(|at| *at >= FIRST_SECOND)
     }
 
     /// Whether nothing is due after `t` though something was meant to be: `@at` in the past, or
@@ -262,6 +292,11 @@ impl Schedule {
         self.0.zone.time_zone()
     }
 
+    /// The calendars that leave out days; none where there are none.
+    pub fn days(&self) -> Option<&DayFilter> {
+        self.0.days.as_ref()
+    }
+
     /// What may not be what was meant; in the order of the text.
     pub fn warnings(&self) -> &[ScheduleWarning] {
         &self.0.warnings
@@ -275,6 +310,7 @@ impl fmt::Debug for Schedule {
             .field("zone", self.zone())
             .field("gap", &self.0.gap)
             .field("fold", &self.0.fold)
+            .field("days", &self.0.days)
             .finish()
     }
 }

@@ -69,7 +69,8 @@ impl Schedule {
     }
 
     /// The local times that `dst_gap = "skip"` leaves out after `after` and up to `until`, the
-    /// first 100 gaps at most. Empty for a schedule due in all 24 hours: it loses nothing.
+    /// first 100 gaps at most, but for those on days that calendars take away. Empty for a
+    /// schedule due in all 24 hours: it loses nothing.
     pub fn skipped_between(&self, after: Timestamp, until: Timestamp) -> Vec<SkippedTimes> {
         match &self.0.rule {
             Rule::Cron(cron) if self.0.gap == DstGap::Skip && !cron.is_due_in_all_hours() => {}
@@ -82,7 +83,9 @@ impl Schedule {
             .take_while(|at| *at <= until)
             .filter_map(|at| {
                 let (first, last) = self.matches_in(zone.segment(at.as_second()).start?)?;
-                Some(SkippedTimes { at, first, last })
+                let days = self.0.days.as_ref();
+                let is_open = days.is_none_or(|days| days.open().contains(first.date()));
+                is_open.then_some(SkippedTimes { at, first, last })
             })
             .take(SKIPPED_LIMIT)
             .collect()

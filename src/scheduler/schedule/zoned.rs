@@ -75,12 +75,12 @@ impl Transition {
 
 impl Segment {
     /// The first instant after it; later than all where there is none.
-    fn end_at(&self) -> i64 {
+    pub(super) fn end_at(&self) -> i64 {
         self.end.map_or(i64::MAX, |end| end.at)
     }
 
     /// Its first instant; earlier than all but one where there is none.
-    fn start_at(&self) -> i64 {
+    pub(super) fn start_at(&self) -> i64 {
         self.start.map_or(i64::MIN + 1, |start| start.at)
     }
 

@@ -1,6 +1,8 @@
 //! What a schedule must hold to.
 
+mod calendars;
 mod clocks;
+mod day_set;
 mod days;
 mod dialect;
 mod errors;
