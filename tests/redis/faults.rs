@@ -314,16 +314,51 @@ async fn keys_of_somebody_else_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_ledger_of_a_newer_layout_is_refused() {
+async fn a_ledger_of_another_layout_is_refused_and_left_as_it_is() {
+    let server = RedisServer::shared();
+    for (layout, cure) in [("3", "upgrade"), ("1", "delete the keys")] {
+        let namespace = fresh_namespace();
+        let store = store_in(server, &namespace).await;
+        let caller = caller("one");
+        let claims = [claim("job", just_due(&store).await)];
+        let key = |part: &str| format!("soloist:{{{namespace}}}:{part}");
+        server.command(&["HSET", &key("jobs"), "#layout", layout]);
+        server.command(&["DEL", &key("replicas")]);
+        assert_refused(store.ready().await, cure);
+        assert_refused(store.claim(&caller, &claims).await, cure);
+        assert_refused(store.observe(&caller, &info(), Scope::All).await, cure);
+        assert_refused(store.snapshot().await, cure);
+        assert_eq!(server.command(&["HGET", &key("jobs"), "job"]), "");
+        assert_eq!(server.command(&["EXISTS", &key("replicas")]), "0");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_of_the_agenda_that_its_record_does_not_have_is_dropped() {
     let server = RedisServer::shared();
     let namespace = fresh_namespace();
     let store = store_in(server, &namespace).await;
-    let claims = [claim("job", just_due(&store).await)];
-    let key = format!("soloist:{{{namespace}}}:jobs");
-    server.command(&["HSET", &key, "#layout", "3"]);
-    assert_refused(store.ready().await, "upgrade");
-    assert_refused(store.claim(&caller("one"), &claims).await, "upgrade");
-    assert_eq!(server.command(&["HGET", &key, "job"]), "");
+    let caller = caller("one");
+    let due = just_due(&store).await;
+    let (over, running) = (claim("over", due), claim("running", due));
+    let grant = win(&store, &caller, &over).await;
+    let done = [release(&over, &grant, Outcome::Succeeded)];
+    store.release(&caller, &done).await.unwrap();
+    win(&store, &caller, &running).await;
+    let agenda = format!("soloist:{{{namespace}}}:agenda");
+    let soon = (due + Duration::from_secs(1)).as_millis().to_string();
+    for stray in ["over", "gone"] {
+        server.command(&["ZADD", &agenda, &soon, stray]);
+    }
+    let seen = store.observe(&caller, &info(), Scope::All).await.unwrap();
+    let shown: Vec<&str> = seen
+        .answer
+        .leases
+        .iter()
+        .map(|lease| lease.job.as_str())
+        .collect();
+    assert_eq!(shown, ["running"]);
+    assert_eq!(server.command(&["ZRANGE", &agenda, "0", "-1"]), "running");
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! What calls cost the server: printed for people (`--nocapture`), and the number of commands
 //! held to what it should be.
 
+use std::time::Instant;
+
 use soloist::scheduler::lease::{BATCH_LIMIT, Claim, ClaimAnswer, Grant, Outcome, RunId, Scope};
 use soloist::store::{Answered, Store, StoreError};
 use test_support::redis::RedisServer;
@@ -91,12 +93,18 @@ async fn a_claim_that_comes_alone_costs_two_calls() {
         .map(|n| claim(&format!("alone-{n}"), due))
         .collect();
     server.command(&["CONFIG", "RESETSTAT"]);
+    let mut took = Vec::new();
     for claim in &alone {
-        store
-            .claim(&one, std::slice::from_ref(claim))
-            .await
-            .unwrap();
+        let begun = Instant::now();
+        let claims = std::slice::from_ref(claim);
+        store.claim(&one, claims).await.unwrap();
+        took.push(begun.elapsed());
     }
+    took.sort();
+    println!(
+        "a claim alone: {:?} (p50) from end to end",
+        took[took.len() / 2]
+    );
     assert_eq!(report(&server, "claims alone", alone.len()), 200);
 }
 

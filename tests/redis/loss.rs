@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use soloist::scheduler::job::OnCrash;
 use soloist::scheduler::lease::{
-    Claim, ClaimAnswer, FencingToken, Grant, Occurrence, Outcome, ReleaseAnswer, RenewalAnswer,
-    RunId, Scope,
+    Claim, ClaimAnswer, FencingToken, Grant, Occurrence, Origin, Outcome, ReleaseAnswer,
+    RenewalAnswer, RunId, Scope,
 };
 use soloist::store::redis::RedisStore;
 use soloist::store::{Caller, Standing, Store, StoreEvent};
+use test_support::clock_shim::SteppingClock;
 use test_support::redis::RedisServer;
 
 use crate::world::{
@@ -244,6 +245,63 @@ async fn a_restart_that_kept_its_data_opens_a_grace_window_too() {
     let last = jobs[0].last().unwrap();
     assert_eq!(last.token, grant.token);
     assert!(matches!(last.standing, Standing::Running { .. }));
+}
+
+#[tokio::test]
+async fn a_clock_set_back_a_little_stands_still_and_far_opens_a_grace_window() {
+    let clock = SteppingClock::new();
+    clock.set(7_200_000);
+    let server = RedisServer::options()
+        .environment(clock.environment())
+        .start();
+    let store = fresh_store(&server).await;
+    let mut one = caller("one");
+    one.quarantine = SHORT_QUARANTINE;
+    let waits = claim("waits", just_due(&store).await);
+    let grant = win(&store, &one, &waits).await;
+    let handed_over = [release(&waits, &grant, Outcome::HandedOver)];
+    store.release(&one, &handed_over).await.unwrap();
+    let first = claim("first", just_due(&store).await);
+    let first = win(&store, &one, &first).await;
+    let then = observe(&store, &one).await.now;
+    clock.set(7_200_000 - 30_000);
+    let still = observe(&store, &one).await;
+    assert!(still.now <= then && still.now + SHORT_QUARANTINE > then);
+    assert_eq!(still.answer.grace, Duration::ZERO);
+    assert_eq!(
+        still.answer.leases[0].job,
+        job("waits"),
+        "what was due is due"
+    );
+    // Tokens rise though time stands still.
+    let mut second = claim("second", still.now);
+    second.origin = Origin::Manual;
+    let won = win(&store, &one, &second).await;
+    assert!(won.token > first.token);
+    let done = [release(&second, &won, Outcome::Succeeded)];
+    store.release(&one, &done).await.unwrap();
+
+    clock.set(0);
+    let back = observe(&store, &one).await;
+    assert!(back.now + Duration::from_secs(3600) < then);
+    assert_eq!(back.answer.grace, SHORT_QUARANTINE);
+    // Of a job that the ledger knows: to this clock, it begins in two hours only.
+    let third = [Claim {
+        occurrence: claim("second", just_due(&store).await).occurrence,
+        run_id: RunId::new(uuid::Uuid::new_v4()),
+        ..second
+    }];
+    let mut graces = 0;
+    let third = loop {
+        graces += 1;
+        assert!(graces < 10, "the window opens again and again");
+        match &store.claim(&one, &third).await.unwrap().answer[0] {
+            ClaimAnswer::Grace { wait } => tokio::time::sleep(*wait).await,
+            ClaimAnswer::Granted(grant) => break *grant,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(third.token > won.token, "whatever the clock does");
 }
 
 /// The server comes back with what it had on disk, which is older than what it acknowledged.

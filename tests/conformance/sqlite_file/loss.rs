@@ -98,6 +98,28 @@ async fn a_file_removed_under_its_replicas_opens_a_grace_window_and_leases_are_w
 }
 
 #[tokio::test]
+async fn a_file_removed_under_a_replica_that_only_looks_opens_a_grace_window_for_all() {
+    let (_directory, path) = file();
+    let (mut a, mut b) = (peer_at(&path, "a"), peer_at(&path, "b"));
+    (a.caller.quarantine, b.caller.quarantine) = (QUARANTINE, QUARANTINE);
+    let claim = a.first_claim("report").await;
+    a.win(&claim).await;
+    b.observe(Scope::All).await;
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.clone().into_os_string();
+        name.push(suffix);
+        fs::remove_file(name).expect("it was there");
+    }
+    let seen = b.observe(Scope::All).await.answer;
+    assert!(seen.grace > QUARANTINE / 2, "{seen:?}");
+    // Who has only now come finds it in the file.
+    let mut newcomer = peer_at(&path, "newcomer");
+    newcomer.caller.quarantine = QUARANTINE;
+    let answer = newcomer.claim(&anew(&claim)).await;
+    assert!(matches!(answer, ClaimAnswer::Grace { .. }), "{answer:?}");
+}
+
+#[tokio::test]
 async fn another_boot_of_the_host_clears_the_list_of_replicas_and_nothing_else() {
     let (_directory, path) = file();
     let a = peer_at(&path, "a");

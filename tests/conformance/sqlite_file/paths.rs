@@ -130,19 +130,24 @@ async fn another_programs_database_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_file_of_a_newer_layout_is_refused() {
-    let directory = directory();
-    let path = directory.path().join("soloist.db");
-    peer_at(&path, "a")
-        .store
-        .ready()
-        .await
-        .expect("the file can be used");
-    let file = Connection::open(&path).expect("the file can be opened");
-    file.pragma_update(None, "user_version", 1000)
-        .expect("it can be set");
-    drop(file);
-    assert_said(&refusal(&path).await, "version 1000", "newer soloist");
+async fn a_file_of_another_layout_is_refused_with_what_to_do() {
+    for (layout, cause, cure) in [
+        (1000, "version 1000", "newer soloist"),
+        (1, "version 1", "move it away"),
+    ] {
+        let directory = directory();
+        let path = directory.path().join("soloist.db");
+        peer_at(&path, "a")
+            .store
+            .ready()
+            .await
+            .expect("the file can be used");
+        let file = Connection::open(&path).expect("the file can be opened");
+        file.pragma_update(None, "user_version", layout)
+            .expect("it can be set");
+        drop(file);
+        assert_said(&refusal(&path).await, cause, cure);
+    }
 }
 
 #[tokio::test]
