@@ -136,6 +136,8 @@ fn no_deadline() -> Guard {
 
 fn attempt(job: Job) -> Attempt {
     Attempt {
+        shard: 0,
+        shards: 1,
         job: Arc::new(job),
         scheduled_at: Timestamp::from_second(1_795_212_000),
         run_id: RunId::new(Uuid::from_u128(7)),

@@ -147,7 +147,8 @@ fn fates(lines: &[AttemptRecord], due: &[Timestamp]) -> BTreeMap<Timestamp, u32>
     let mut shards: BTreeMap<(Timestamp, u32), u32> = BTreeMap::new();
     for line in lines.iter().filter(|line| line.detail.is_final()) {
         if let (Some(since), Some(schedule)) = (line.detail.since, &line.detail.schedule) {
-            let schedule = utc(line.job.as_str(), schedule);
+            let schedule = Schedule::from_identity(schedule, line.job.as_str());
+            let schedule = schedule.expect("the ledger has what it was told");
             let covered = due
                 .iter()
                 .filter(|at| **at > since && **at <= line.scheduled_at);
@@ -334,13 +335,14 @@ fn edit(world: &mut World, lives: &mut [Life], number: usize) {
     let text = SCHEDULES[world.chance.below(SCHEDULES.len() as u64) as usize];
     let mut changed = (*world.jobs[number]).clone();
     changed.schedule = utc(name.as_str(), text);
+    let identity = changed.schedule.identity();
     changed.enabled = !world.chance.percent(30);
     world.jobs[number] = Arc::new(changed);
     (0..replicas).for_each(|replica| world.revive(replica));
     // Until the change is known to the ledger.
     for _ in 0..100 {
         world.run_for(Duration::from_secs(1));
-        if state_of(world, &name).is_some_and(|state| state.schedule == text) {
+        if state_of(world, &name).is_some_and(|state| state.schedule == identity) {
             break;
         }
     }

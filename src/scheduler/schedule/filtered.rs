@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::calendar::{DayFilter, Exclusion};
 use super::day_set::{FIRST_DAY, LAST_DAY};
 use super::days::DAY_SECONDS;
-use super::{DstFold, DstGap, FIRST_SECOND, Inner, LAST_SECOND, Schedule, ScheduleError};
+use super::{FIRST_SECOND, Inner, LAST_SECOND, Schedule, ScheduleError};
 use crate::scheduler::time::Timestamp;
 
 /// How many runs of instants [`Schedule::taken_between`] lists at most.
@@ -110,39 +110,6 @@ impl Schedule {
             goes_on = true;
         }
         taken
-    }
-
-    /// Canonical text of all that decides when the schedule is due: its rule, zone, policies, and
-    /// a number for the days that calendars leave. Equal on all replicas with equal tables; `H`
-    /// still depends on the job's name.
-    pub fn identity(&self) -> String {
-        let words: Vec<_> = self.text().split_ascii_whitespace().collect();
-        let gap = match self.0.gap {
-            DstGap::RunAfter => "run_after",
-            DstGap::Skip => "skip",
-        };
-        let fold = match self.0.fold {
-            DstFold::First => "first",
-            DstFold::Last => "last",
-            DstFold::Both => "both",
-        };
-        let days = match &self.0.days {
-            Some(days) => format!("{:016x}", days.open().digest()),
-            None => "all".into(),
-        };
-        format!(
-            "{} zone={} gap={gap} fold={fold} days={days}",
-            words.join(" "),
-            self.zone_name()
-        )
-    }
-
-    fn zone_name(&self) -> String {
-        match (self.zone().iana_name(), self.zone().to_fixed_offset()) {
-            (Some(name), _) => name.into(),
-            (None, Ok(offset)) => offset.to_string(),
-            (None, Err(_)) => "unnamed".into(),
-        }
     }
 
     /// The first occurrence at or after `from`. No clock was ever set by more than a day, so what

@@ -57,6 +57,7 @@ pub(crate) mod days;
 mod field;
 mod filtered;
 mod hash;
+mod identity;
 mod instant;
 mod oddity;
 mod parse;
@@ -269,22 +270,6 @@ impl Schedule {
     /// The text it was read from.
     pub fn text(&self) -> &str {
         &self.0.text
-    }
-
-    /// STUB
-    pub fn identity(&self) -> String {
-        self.0.text.to_string()
-    }
-    /// STUB
-    pub fn from_identity(text: &str, name: &str) -> Option<Self> {
-        Self::parse(
-            text,
-            name,
-            TimeZone::UTC,
-            DstGap::default(),
-            DstFold::default(),
-        )
-        .ok()
     }
 
     /// The zone it is read in.

@@ -180,7 +180,7 @@ fn a_schedule_edited_between_two_starts_runs_nothing_that_was_never_due() {
         );
         assert_eq!(
             lines(&world, "edited")[0].detail.schedule.as_deref(),
-            Some("0 5,25 * * * *")
+            Some(utc("edited", "0 5,25 * * * *").identity().as_str())
         );
         world.run_for(seconds(20 * 60));
         let ran: Vec<_> = runs(&world, "edited")
