@@ -25,6 +25,7 @@ pub mod lease;
 pub mod margins;
 mod placement;
 pub mod policy;
+mod registering;
 pub mod request;
 pub mod schedule;
 pub(crate) mod spread;

@@ -275,7 +275,7 @@ async fn a_clock_set_back_a_little_stands_still_and_far_opens_a_grace_window() {
     );
     // Tokens rise though time stands still.
     let mut second = claim("second", still.now);
-    second.origin = Origin::Manual;
+    second.origin = Origin::RunOnce;
     let won = win(&store, &one, &second).await;
     assert!(won.token > first.token);
     let done = [release(&second, &won, Outcome::Succeeded)];

@@ -5,7 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::Call;
-use super::claiming::NOBODY_CAME;
+use super::due::NOBODY_CAME;
 use super::record::{Decision, Record};
 use super::step::Step;
 use crate::scheduler::lease::{Cause, Enrolment, Outcome, Registration, RunId};

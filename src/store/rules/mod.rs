@@ -39,13 +39,16 @@ use std::time::Duration;
 use super::Caller;
 
 mod claiming;
+mod due;
 mod enrolling;
 mod joining;
 mod keeping;
 mod ordering;
 mod record;
 mod step;
+mod stopping;
 mod text;
+mod waiting;
 
 #[cfg(test)]
 pub(super) use self::record::Waiting;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Call;
-use super::claiming::WAITING_LIMIT;
+use super::due::WAITING_LIMIT;
 use super::record::{Decision, News, Paused, Record, Waiting};
 use super::step::Step;
 use crate::scheduler::lease::{Cause, Order, OrderAnswer, OrderKind, Origin, StopFor, StopOrder};

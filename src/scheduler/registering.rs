@@ -1,0 +1,135 @@
+//! How jobs come to be known to the ledger, and how a changed schedule is joined to what was due
+//! before.
+
+use std::time::Duration;
+
+use super::job::JobName;
+use super::lease::{BATCH_LIMIT, Enrolment, Registration, ScheduleChange};
+use super::schedule::Schedule;
+use super::time::{BootTime, Timestamp};
+use super::{CallResult, Effect, Notice, Purpose, Scheduler};
+
+/// How long a failed registration waits before it is sent again.
+const REGISTER_RETRY: Duration = Duration::from_secs(1);
+
+/// How far two schedules are compared: as many occurrences as can be caught up with.
+const AGREEMENT_STEPS: usize = 1000;
+
+/// The ledger may have occurrences settled this far ahead of now before people are told.
+const SETTLED_AHEAD_TOLERATED: Duration = Duration::from_secs(60);
+
+impl Scheduler {
+    pub(super) fn register_waiting(&mut self, now: BootTime) {
+        if now < self.registration.retry_at || self.registration.in_flight > 0 {
+            return;
+        }
+        let waiting = std::mem::take(&mut self.registration.waiting);
+        for batch in waiting.chunks(BATCH_LIMIT) {
+            self.registration.in_flight += 1;
+            self.effects.push_back(Effect::Register(batch.to_vec()));
+        }
+    }
+
+    pub(super) fn registered(
+        &mut self,
+        jobs: Vec<Enrolment>,
+        sent: BootTime,
+        result: CallResult<Vec<Registration>>,
+        now: BootTime,
+    ) {
+        self.registration.in_flight -= 1;
+        let Some(answered) = self.heard(sent, now, result) else {
+            self.registration.waiting.extend(jobs);
+            self.registration.retry_at = now + REGISTER_RETRY;
+            return;
+        };
+        for (enrolment, known) in jobs.into_iter().zip(answered.answer) {
+            if let Some(from) = known.former_schedule.clone() {
+                self.change_schedule(enrolment, from, known.settled_until, answered.now);
+            } else if let Purpose::Once(job) = self.settings.purpose.clone() {
+                self.claim_once(&job, answered.now, now);
+            } else {
+                self.arm(&enrolment.job, known, answered.now, now);
+            }
+        }
+        let all = self.registration.in_flight == 0 && self.registration.waiting.is_empty();
+        if all && self.settings.purpose == Purpose::Table {
+            let (jobs, next) = (self.table.len(), self.table.next_due());
+            self.report(Notice::Ready { jobs, next });
+        }
+    }
+
+    /// The ledger has another schedule of a job. What fell due meanwhile by both still counts;
+    /// what fell due by the former alone is missed, and by the new one alone was never due.
+    fn change_schedule(
+        &mut self,
+        mut enrolment: Enrolment,
+        from: String,
+        settled_until: Timestamp,
+        store_now: Timestamp,
+    ) {
+        let Some(entry) = self.table.entry(&enrolment.job) else {
+            return;
+        };
+        let former = Schedule::from_identity(&from, enrolment.job.as_str());
+        let keep_from = former.and_then(|former| {
+            let schedule = &entry.job.schedule;
+            agreement(&former, schedule, settled_until, store_now)
+        });
+        let (job, to) = (enrolment.job.clone(), enrolment.schedule.clone());
+        self.report(Notice::ScheduleChanged {
+            job,
+            from: from.clone(),
+            to,
+        });
+        enrolment.change = Some(ScheduleChange { from, keep_from });
+        self.registration.waiting.push(enrolment);
+    }
+
+    /// Puts a job into the queue. What fell due since the ledger last settled anything of it is
+    /// caught up with; a job that is new to the ledger never runs its past.
+    fn arm(&mut self, name: &JobName, known: Registration, store_now: Timestamp, now: BootTime) {
+        if known.new {
+            self.report(Notice::NewJob { job: name.clone() });
+        }
+        let ahead = known.settled_until.saturating_since(store_now);
+        if ahead > SETTLED_AHEAD_TOLERATED {
+            let (job, until) = (name.clone(), known.settled_until);
+            self.report(Notice::SettledAhead { job, until });
+        }
+        if self.table.get(name).is_none() {
+            return;
+        }
+        self.table.arm(name, known.settled_until);
+        self.unsure.insert(name.clone());
+        for opening in known.openings {
+            self.take_opening(opening, now);
+        }
+    }
+}
+
+/// The oldest instant after `since` and not after `until` from which on, up to `until`, both
+/// schedules are due at the same instants. The search goes back a limited number of steps.
+fn agreement(
+    former: &Schedule,
+    schedule: &Schedule,
+    since: Timestamp,
+    until: Timestamp,
+) -> Option<Timestamp> {
+    let just_after = until + Duration::from_millis(1);
+    let mut cursor = (
+        former.last_before(just_after),
+        schedule.last_before(just_after),
+    );
+    let mut agreed = None;
+    for _ in 0..AGREEMENT_STEPS {
+        match cursor {
+            (Some(one), Some(other)) if one == other && one > since => {
+                agreed = Some(one);
+                cursor = (former.last_before(one), schedule.last_before(one));
+            }
+            _ => break,
+        }
+    }
+    agreed
+}

@@ -1,0 +1,213 @@
+//! Claims to occurrences that nobody claimed before: who gets one, and what becomes of it where
+//! nobody does.
+
+use super::record::{Current, News, Waiting};
+use super::step::{Step, Unstarted};
+use crate::scheduler::job::OnCrash;
+use crate::scheduler::lease::{Cause, Claim, ClaimAnswer, Origin, Outcome, StopFor, StopOrder};
+use crate::scheduler::policy::Concurrency;
+use crate::scheduler::time::Timestamp;
+
+/// How many occurrences of a job wait at most, whatever its policies and people ask for: each
+/// is a part of its record.
+pub(super) const WAITING_LIMIT: usize = 2000;
+
+pub(super) const NOBODY_CAME: &str = "no replica claimed it: all were away, or the store was";
+const UNPLACED: &str = "no replica that has the tags of `run_on` was there to claim it in time";
+
+/// How many occurrences wait at most behind those that are caught up with.
+const BACKLOG_LIMIT: usize = 100;
+
+impl Step<'_, '_> {
+    /// A claim to an occurrence of the schedule that nobody claimed yet.
+    pub(super) fn claim_new(&mut self, claim: &Claim) -> ClaimAnswer {
+        let (due, now) = (claim.due(), self.now());
+        if claim.claim_by == Claim::ONLY_ASKS {
+            return ClaimAnswer::Finished;
+        }
+        let paused = self.record.paused.as_ref();
+        let suspended = paused
+            .map(|paused| paused.since)
+            .into_iter()
+            .chain(self.record.disabled);
+        if suspended.min().is_some_and(|since| due > since) {
+            return ClaimAnswer::Suspended;
+        }
+        if let Some(answer) = self.in_grace() {
+            return answer;
+        }
+        if let Some(until) = claim.missed_until {
+            let (outcome, cause, words) = match claim.unplaced {
+                true => (Outcome::Skipped, Cause::Placement, UNPLACED),
+                false => (Outcome::Missed, Cause::CatchUp, NOBODY_CAME),
+            };
+            self.pass_over(claim.run_id, until, outcome, cause, words);
+        }
+        let refusal = self.refusal(claim, now);
+        if let (Some((outcome, cause, words)), Some(until)) = (&refusal, claim.backlog.last()) {
+            // What is too late for the newest is too late for those before it.
+            self.pass_over(claim.run_id, *until, *outcome, *cause, *words);
+        }
+        let settled = self.record.settled_until;
+        self.settle(due);
+        if let Some((outcome, cause, words)) = refusal {
+            self.never_started(claim.unstarted(), outcome, cause, words);
+            return match outcome {
+                Outcome::Skipped => ClaimAnswer::Skipped(cause),
+                _ => ClaimAnswer::TooLate,
+            };
+        }
+        self.queue_backlog(claim, settled);
+        let free = self.record.open().is_none();
+        if self.record.waiting.len() >= WAITING_LIMIT {
+            return self.skip(claim.unstarted(), Cause::QueueFull);
+        }
+        if free && self.record.waiting.is_empty() {
+            self.open(&claim.waiting(now), claim.shards);
+            return self.grant(claim);
+        }
+        if free {
+            self.record.waiting.push(claim.waiting(now));
+            self.tell(News::Opening);
+            return ClaimAnswer::Waiting;
+        }
+        self.busy(claim)
+    }
+
+    /// Lets older instants wait that are to run first, where they are unsettled.
+    fn queue_backlog(&mut self, claim: &Claim, settled: Timestamp) {
+        let (due, now) = (claim.due(), self.now());
+        let unsettled = claim
+            .backlog
+            .iter()
+            .filter(|at| **at > settled && **at < due);
+        let backlog = unsettled.map(|at| Waiting {
+            scheduled_at: *at,
+            start_by: Some(*at + claim.start_by.saturating_since(due)),
+            ..claim.waiting(now)
+        });
+        self.record.waiting.extend(backlog);
+    }
+
+    /// Why an occurrence can't start any more, if it can't.
+    pub(super) fn refusal(
+        &self,
+        claim: &Claim,
+        now: Timestamp,
+    ) -> Option<(Outcome, Cause, &'static str)> {
+        if claim.due() <= self.call.group.born && !self.known {
+            let words = "the ledger began later and can't tell whether it ran";
+            return Some((Outcome::Missed, Cause::Unknown, words));
+        }
+        if self.forgotten(claim) {
+            // A store that was started anew may have forgotten a grant that it acknowledged.
+            let words = "the store was restarted later and can't tell whether it ran";
+            return Some((Outcome::Missed, Cause::Unknown, words));
+        }
+        if claim.unplaced {
+            return Some((Outcome::Skipped, Cause::Placement, UNPLACED));
+        }
+        if now > claim.start_by {
+            let words = "starting_deadline passed before a replica could claim it";
+            return Some((Outcome::Missed, Cause::Deadline, words));
+        }
+        if now > claim.claim_by {
+            let words = "no replica claimed it within 1 s, and catch_up = \"none\"";
+            return Some((Outcome::Missed, Cause::CatchUp, words));
+        }
+        None
+    }
+
+    /// An occurrence that may run once only, of which the store may have forgotten the grant.
+    fn forgotten(&self, claim: &Claim) -> bool {
+        let once = claim.origin == Origin::Schedule && claim.on_crash == OnCrash::Skip;
+        once && claim.due() <= self.call.group.born
+    }
+
+    /// A new occurrence of the schedule finds another one unfinished.
+    fn busy(&mut self, claim: &Claim) -> ClaimAnswer {
+        let now = self.now();
+        let backlog = self
+            .record
+            .waiting
+            .iter()
+            .any(|one| one.origin == Origin::Schedule);
+        match claim.concurrency {
+            Concurrency::Queue { limit } if self.record.waiting.len() >= limit as usize => {
+                self.skip(claim.unstarted(), Cause::QueueFull)
+            }
+            Concurrency::Queue { .. } => {
+                self.record.waiting.push(claim.waiting(now));
+                ClaimAnswer::Waiting
+            }
+            Concurrency::Replace => {
+                self.replace(claim);
+                self.record.waiting.push(claim.waiting(now));
+                ClaimAnswer::Waiting
+            }
+            // Behind what is being caught up with, it is as late as that.
+            Concurrency::Forbid if backlog && self.record.waiting.len() < BACKLOG_LIMIT => {
+                self.record.waiting.push(claim.waiting(now));
+                ClaimAnswer::Waiting
+            }
+            Concurrency::Forbid => self.skip(claim.unstarted(), Cause::Overlap),
+        }
+    }
+
+    /// Records an occurrence as skipped because of the one that is unfinished.
+    pub(super) fn skip(&mut self, unstarted: Unstarted<'_>, cause: Cause) -> ClaimAnswer {
+        let open = self.record.open();
+        let unfinished = open.map(|current| current.scheduled_at).unwrap_or_default();
+        let obstacle = open.and_then(Current::obstacle);
+        let words = match cause {
+            Cause::QueueFull => {
+                format!("{} occurrences wait already", self.record.waiting.len())
+            }
+            _ => format!("overlap: the occurrence of {unfinished} is unfinished"),
+        };
+        self.never_started(unstarted, Outcome::Skipped, cause, words);
+        match obstacle {
+            Some(held) if cause == Cause::Overlap => ClaimAnswer::Overlap(held),
+            _ => ClaimAnswer::Skipped(cause),
+        }
+    }
+
+    /// Has the running occurrence ended, and drops those of the schedule that waited to take its
+    /// place: only the newest does.
+    pub(super) fn replace(&mut self, claim: &Claim) {
+        let due = claim.due();
+        let overtaken =
+            |one: &mut Waiting| one.origin == Origin::Schedule && one.scheduled_at < due;
+        let dropped: Vec<_> = self.record.waiting.extract_if(.., overtaken).collect();
+        for one in &dropped {
+            let unstarted = Unstarted {
+                run_id: claim.run_id,
+                scheduled_at: one.scheduled_at,
+                waiting: Some(one),
+            };
+            let words = format!("the occurrence of {due} took its place before it started");
+            self.never_started(unstarted, Outcome::Skipped, Cause::Replaced, words);
+        }
+        let order = StopOrder {
+            why: StopFor::Replaced,
+            by: format!("the occurrence of {due}"),
+            at: self.now(),
+        };
+        self.stop(order);
+    }
+
+    /// A claim of a person who waits for it, here and now.
+    pub(super) fn claim_here(&mut self, claim: &Claim) -> ClaimAnswer {
+        if let Some(held) = self.record.open().and_then(Current::obstacle) {
+            return ClaimAnswer::Held(held);
+        }
+        if let Some(answer) = self.in_grace() {
+            return answer;
+        }
+        if self.now() > claim.start_by {
+            return ClaimAnswer::TooLate;
+        }
+        self.open(&claim.waiting(self.now()), claim.shards);
+        self.grant(claim)
+    }
+}
