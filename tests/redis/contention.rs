@@ -25,7 +25,7 @@ const WORKERS: u64 = 3;
 const BATCHES: u32 = 60;
 const JOBS: u64 = 3;
 /// Occurrences are so far apart: all workers want the same one at a time.
-const PERIOD_MS: i64 = 20;
+const PERIOD_MS: i64 = 5;
 const MANY_LINES: usize = 100_000;
 
 /// A grant as its receiver saw it.
@@ -271,7 +271,7 @@ async fn of_steps_that_meet_one_counts_and_nothing_is_lost_or_doubled() {
         won.len(),
         released.len()
     );
-    assert!(conflicts > 20 && won.len() > 50, "nothing was contended");
+    assert!(conflicts > 20 && won.len() > 30, "nothing was contended");
     for grants in by_job(&won).values() {
         check_grants(grants);
     }

@@ -13,7 +13,9 @@ use test_support::redis::{RedisServer, fresh_namespace};
 use test_support::relay::Relay;
 use uuid::Uuid;
 
-use crate::world::{caller, claim, job, just_due, now, persist, printed, release, store_in, win};
+use crate::world::{
+    caller, claim, job, just_due, now, persist, printed, release, renewal, store_in, win,
+};
 
 /// A server with two ways in: one that may be cut, and one that may not.
 struct Crossing {
@@ -181,6 +183,47 @@ async fn who_came_too_late_hears_so_in_the_same_call() {
     assert_eq!(crossing.token_of("free").await, Some(free.token));
     // Two of the rival; a read, a write in vain, and a write.
     assert_eq!(crossing.scripts_run() - before, 5);
+}
+
+/// As many decisions as a step has, and some more.
+const MANY: usize = 40;
+
+#[tokio::test]
+async fn a_step_whose_record_keeps_changing_is_given_up_and_has_written_nothing() {
+    let crossing = Crossing::new().await;
+    let rival = caller("rival");
+    let running = claim("job", crossing.due);
+    let grant = win(&crossing.direct, &rival, &running).await;
+    let mut next = claim("job", just_due(&crossing.direct).await);
+    next.run_id = RunId::new(Uuid::new_v4());
+    let needle = next.run_id.to_string();
+    let claims = [next];
+    let one = caller("cut-off");
+    crossing.relay.cut_at_request(&needle);
+    let asking = crossing.cut_off.claim(&one, &claims);
+    let changing = async {
+        for _ in 0..MANY {
+            crossing.until_cut().await;
+            let renewals = [renewal(&running, &grant)];
+            crossing.direct.renew(&rival, &renewals).await.unwrap();
+            crossing.relay.mend_and_cut_at_request(&needle);
+        }
+    };
+    let answered = tokio::select! {
+        answered = asking => answered,
+        () = changing => panic!("it went on and on"),
+    };
+    crossing.relay.mend();
+    match answered {
+        Err(StoreError::Unreachable { cause, .. }) => {
+            assert!(cause.contains("kept changing"), "{cause}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(crossing.direct.history(None, 10).await.unwrap(), []);
+    // The connection is as good as before.
+    let answered = crossing.cut_off.claim(&one, &claims).await.unwrap();
+    assert!(matches!(answered.answer[0], ClaimAnswer::Overlap(_)));
 }
 
 #[tokio::test]

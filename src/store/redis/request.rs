@@ -19,7 +19,7 @@ use crate::scheduler::time::{Timestamp, millis};
 use crate::store::draft::{Changes, Line};
 use crate::store::engine::{Room, Terms, Window};
 use crate::store::history::encode_output;
-use crate::store::rules::{Group, STEP_BACK_TOLERATED_US};
+use crate::store::rules::{Group, STEP_BACK_TOLERATED_US, time_us};
 use crate::store::{ABANDONED_AFTER, REPLICA_RETENTION, ReplicaInfo};
 
 /// Stands for the value of a job on which nothing hangs.
@@ -65,7 +65,8 @@ pub(super) fn write(keys: &Keys, terms: &Terms, shown: &Shown, changes: &Changes
     arguments.text(shown.reading.clock_us.to_string());
     arguments.text(STEP_BACK_TOLERATED_US.to_string());
     // What was decided after the deadline has taken it into account.
-    let decided_at = Timestamp::from_millis(shown.reading.clock_us.div_euclid(1000));
+    let decided_at = time_us(&shown.reading.group, shown.reading.clock_us).div_euclid(1000);
+    let decided_at = Timestamp::from_millis(decided_at);
     let send_by = terms.send_by.filter(|limit| decided_at <= *limit);
     arguments.text(send_by.map_or(String::new(), |limit| limit.as_millis().to_string()));
     arguments.text(CURRENT_LAYOUT);

@@ -51,13 +51,15 @@ impl State {
         }
     }
 
-    fn spring(&mut self, sent: &[u8]) {
+    /// Cuts if the needle was sent, which is forgotten then: it may be waited for again.
+    fn spring(&mut self, sent: &mut Vec<u8>) {
         let sprung = self.trap.take_if(|trap| contains(sent, &trap.needle));
         match sprung.map(|trap| trap.way) {
             Some(Way::Requests) => self.requests_cut = true,
             Some(Way::Replies) => self.replies_cut = true,
-            None => {}
+            None => return,
         }
+        sent.clear();
     }
 }
 
@@ -125,6 +127,16 @@ impl Relay {
         self.set(needle, Way::Requests);
     }
 
+    /// What was held back goes on, up to the next request that has `needle` in it.
+    pub fn mend_and_cut_at_request(&self, needle: &str) {
+        let needle = needle.as_bytes().to_vec();
+        let way = Way::Requests;
+        self.gate.change(|state| {
+            *state = State::default();
+            state.trap = Some(Trap { needle, way });
+        });
+    }
+
     /// The next request that has `needle` in it passes, and nothing that the server says after.
     pub fn cut_at_reply_to(&self, needle: &str) {
         self.set(needle, Way::Replies);
@@ -172,7 +184,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, gate: &Gate, way: Way) {
         let length = from.read(&mut buffer).unwrap_or(0);
         if way == Way::Requests {
             sent.extend_from_slice(&buffer[..length]);
-            gate.change(|state| state.spring(&sent));
+            gate.change(|state| state.spring(&mut sent));
             sent.drain(..sent.len().saturating_sub(NEEDLE_LIMIT));
         }
         gate.wait_until_open(way);
