@@ -269,7 +269,7 @@ async fn a_clock_set_back_a_little_stands_still_and_far_opens_a_grace_window() {
     assert!(still.now <= then && still.now + SHORT_QUARANTINE > then);
     assert_eq!(still.answer.grace, Duration::ZERO);
     assert_eq!(
-        still.answer.leases[0].job,
+        still.answer.openings[0].occurrence.job,
         job("waits"),
         "what was due is due"
     );
