@@ -42,7 +42,11 @@ fn tell_of_attempt(notice: &Notice, replica: &str) {
             grant,
             takeover,
         } => {
-            let what = if *takeover { ": takes over" } else { "" };
+            let what = match (takeover, grant.attempt) {
+                (true, _) => ": takes over",
+                (false, 1) => "",
+                (false, _) => ": next attempt",
+            };
             line!(
                 info,
                 occurrence,

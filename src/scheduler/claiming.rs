@@ -259,6 +259,7 @@ impl Scheduler {
         let job = entry.job.clone();
         let (occurrence, run_id) = (claim.occurrence.clone(), claim.run_id);
         let (shard, shards) = (claim.shard, claim.shards);
+        let takeover = claim.watched.is_some();
         let guard = self.held.granted(job.clone(), claim, grant, sent, now);
         let guard = match guard {
             Some(guard) if !self.draining => guard,
@@ -270,7 +271,7 @@ impl Scheduler {
                 return self.held.never_started(run_id, reason, now);
             }
         };
-        let takeover = grant.attempt > 1;
+
         let scheduled_at = occurrence.scheduled_at;
         self.report(Notice::Started {
             occurrence,

@@ -215,7 +215,7 @@ pub enum Notice {
         occurrence: Occurrence,
         /// Under what.
         grant: Grant,
-        /// It was another replica's before.
+        /// It was another replica's before, which vanished.
         takeover: bool,
     },
     /// An attempt of this replica ended and its lease was given back.

@@ -32,6 +32,7 @@ pub(super) struct Table {
     due: BTreeMap<Timestamp, Vec<(JobName, Timestamp)>>,
     /// The shortest and the longest lease of any job. Every call to the store asks for them.
     ttls: Option<(Duration, Duration)>,
+    enabled: usize,
 }
 
 /// A job of the table, and what this replica has to do with it.
@@ -170,6 +171,7 @@ impl Table {
         let ttls = || jobs.values().map(|job| job.lease_ttl);
         Self {
             ttls: ttls().min().zip(ttls().max()),
+            enabled: jobs.values().filter(|job| job.enabled).count(),
             jobs: jobs
                 .iter()
                 .map(|(name, job)| (name.clone(), Arc::new(entry(job))))
@@ -178,8 +180,9 @@ impl Table {
         }
     }
 
+    /// How many jobs are not disabled.
     pub(super) fn len(&self) -> usize {
-        self.jobs.len()
+        self.enabled
     }
 
     /// A job, disabled or not.
