@@ -250,7 +250,7 @@ impl Scheduler {
         }
     }
 
-    fn granted(&mut self, claim: Claim, grant: Grant, sent: BootTime, now: BootTime) {
+    fn granted(&mut self, mut claim: Claim, grant: Grant, sent: BootTime, now: BootTime) {
         self.token_floor = self.token_floor.max(grant.token);
         self.grace_told = false;
         let Some(entry) = self.table.entry(&claim.occurrence.job).cloned() else {
@@ -258,6 +258,7 @@ impl Scheduler {
         };
         let job = entry.job.clone();
         let (occurrence, run_id) = (claim.occurrence.clone(), claim.run_id);
+        claim.shards = grant.shards;
         let (shard, shards) = (claim.shard, claim.shards);
         let takeover = claim.watched.is_some();
         let guard = self.held.granted(job.clone(), claim, grant, sent, now);

@@ -135,7 +135,11 @@ impl Scheduler {
             Purpose::Once(job) => Some(job.clone()),
         };
         let mut waiting = table.enrolments();
-        waiting.retain(|one| only.as_ref().is_none_or(|job| one.job == *job));
+        if let Some(only) = only {
+            waiting.retain(|one| one.job == only);
+            // Whoever runs a job by hand does not change what the fleet runs.
+            waiting.iter_mut().for_each(|one| one.schedule.clear());
+        }
         let registration = Registrations {
             waiting,
             in_flight: 0,

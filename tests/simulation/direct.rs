@@ -120,6 +120,7 @@ impl Hand {
             token: TOKEN,
             attempt: 1,
             failures: 0,
+            shards: 1,
             deadline: GENESIS + self.now + TTL,
             remaining: TTL,
         });

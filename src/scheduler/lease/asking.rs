@@ -15,7 +15,8 @@ use crate::scheduler::time::Timestamp;
 pub struct Enrolment {
     /// Which job.
     pub job: JobName,
-    /// Its schedule, see [`crate::scheduler::schedule::Schedule::identity`].
+    /// Its schedule, see [`crate::scheduler::schedule::Schedule::identity`]; empty from whoever has
+    /// no say in that, and then `enabled` says nothing either.
     pub schedule: String,
     /// What falls due while it is not is skipped.
     pub enabled: bool,

@@ -194,6 +194,8 @@ pub struct Grant {
     pub attempt: u32,
     /// How many of the attempts before failed.
     pub failures: u32,
+    /// In how many shards the occurrence runs: its first claim settled that.
+    pub shards: u32,
     /// The deadline by the store's clock.
     pub deadline: Timestamp,
     /// What is left until the deadline, as the store said it. Zero: it is too late.

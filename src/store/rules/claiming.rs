@@ -1,7 +1,7 @@
 //! Claims: whose an occurrence is, and what becomes of one that can't be anybody's now.
 
 use super::Call;
-use super::record::{Current, Decision, Record, State, Waiting};
+use super::record::{Current, Decision, Record, Slot, State, Waiting};
 use super::step::{Step, Unstarted};
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
@@ -104,6 +104,7 @@ impl Step<'_, '_> {
             token: slot.token,
             attempt: slot.attempt,
             failures: slot.failures,
+            shards: count(&current.slots),
             deadline: slot.deadline,
             remaining: slot.deadline.saturating_since(self.now()),
         }))
@@ -203,9 +204,11 @@ impl Step<'_, '_> {
         let deadline = now + claim.ttl;
         self.record.token = token;
         let holder = call.caller.replica.clone();
-        let current = self.record.current.as_mut();
-        let slot = current.and_then(|current| current.slots.get_mut(claim.shard_index()));
-        let Some(slot) = slot else {
+        let Some(current) = self.record.current.as_mut() else {
+            return ClaimAnswer::Finished;
+        };
+        let shards = count(&current.slots);
+        let Some(slot) = current.slots.get_mut(claim.shard_index()) else {
             return ClaimAnswer::Finished;
         };
         slot.state = State::Running;
@@ -221,9 +224,14 @@ impl Step<'_, '_> {
             token,
             attempt: slot.attempt,
             failures: slot.failures,
+            shards,
             deadline,
             remaining: claim.ttl,
         };
         ClaimAnswer::Granted(grant)
     }
+}
+
+fn count(slots: &[Slot]) -> u32 {
+    u32::try_from(slots.len()).unwrap_or(u32::MAX)
 }

@@ -38,6 +38,9 @@ impl Step<'_, '_> {
     /// Takes in what a table says of a job. Answers the ledger's schedule where that is another
     /// one and it isn't known yet what of it is to run.
     fn enrol(&mut self, enrolment: &Enrolment) -> Option<String> {
+        if enrolment.schedule.is_empty() {
+            return None;
+        }
         let former = self.record.schedule.clone();
         let unsettled = self.known && !former.is_empty() && former != enrolment.schedule;
         if unsettled {

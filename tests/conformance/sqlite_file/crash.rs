@@ -95,6 +95,7 @@ async fn end_all(peer: &Peer, due_ms: i64) {
                 token: last.token,
                 attempt: last.attempt,
                 failures: 0,
+                shards: 1,
                 deadline: due,
                 remaining: Duration::ZERO,
             };
