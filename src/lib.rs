@@ -2,7 +2,7 @@
 //!
 //! The crate is a library under a thin binary. Dependencies run one way:
 //! `cli → driver → {store, runner, clock} → scheduler`, and `config → scheduler`; `store_url` and
-//! `clock` are leaves that store and config share. `tests/tidy.rs` holds it.
+//! `clock` are leaves that store and config share; `why` knows `store` and `scheduler`. `tests/tidy.rs` holds it.
 
 #[cfg(feature = "daemon")]
 pub mod cli;
@@ -15,3 +15,4 @@ pub mod runner;
 pub mod scheduler;
 pub mod store;
 pub mod store_url;
+pub mod why;

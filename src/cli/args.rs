@@ -111,11 +111,7 @@ fn read_log_format(text: &str) -> Result<LogFormat, String> {
 }
 
 /// Commands that are to come, with what does for them today.
-const TO_COME: [(&str, Option<&str>); 11] = [
-    (
-        "why",
-        Some("`soloist history JOB` has the fate of each occurrence"),
-    ),
+const TO_COME: [(&str, Option<&str>); 10] = [
     (
         "trigger",
         Some("`soloist run-once JOB` runs it here and now"),
@@ -167,6 +163,13 @@ pub(crate) enum Command {
     /// Print past attempts, the newest first.
     #[command(after_help = "Example: soloist history close-expired-orders -n 50")]
     History(HistoryArgs),
+    /// Tell what became of an occurrence, and why.
+    #[command(
+        after_help = "Examples:\n  soloist why close-expired-orders 2026-11-20T22:00:00Z\n  \
+                      soloist why close-expired-orders 2026-11-20 02:30\n\n\
+                      Exits with 0 when it can tell, whatever it tells; with 1 when nobody knows the job."
+    )]
+    Why(WhyArgs),
     /// Print the output of an attempt.
     #[command(
         after_help = "Example: soloist logs close-expired-orders --at 2026-11-20T22:00:00Z --attempt 1"
@@ -239,6 +242,20 @@ pub(crate) struct HistoryArgs {
     /// How many attempts.
     #[arg(short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) count: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct WhyArgs {
+    /// The job.
+    #[arg(value_name = "JOB")]
+    pub(crate) job: String,
+    /// The instant, such as 2026-11-20T22:00:00Z; or a date and time in the job's zone; or a time
+    /// of day: the newest one up to now.
+    #[arg(required = true, num_args = 1..=2, value_name = "TIME")]
+    pub(crate) time: Vec<String>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -24,6 +24,7 @@ mod settings;
 mod status;
 mod store;
 mod tags;
+mod why;
 
 use args::{Args, Command, Global};
 
@@ -91,6 +92,7 @@ fn dispatch(global: &Global, command: &Command) -> Exit {
         Command::Next(args) => next::run(global, args),
         Command::Status(args) => either(status::run(global, args)),
         Command::History(args) => either(history::run(global, args)),
+        Command::Why(args) => either(why::run(global, args)),
         Command::Logs(args) => either(logs::run(global, args)),
         Command::RunOnce(args) => either(run_once::run(global, args)),
     }

@@ -1,11 +1,10 @@
 //! How commands show their findings: tables for people, JSON for programs.
 
-use std::time::Duration;
-
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::{Exit, complain, print};
+pub(super) use crate::scheduler::time::short_duration;
 
 /// Prints rows under a head.
 pub(super) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Exit {
@@ -38,18 +37,6 @@ pub(super) fn json(value: &impl Serialize) -> Exit {
     }
 }
 
-/// A duration in at most two units: `850ms`, `12.3s`, `4m 5s`, `3h 20m`, `2d 1h`.
-pub(super) fn short_duration(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match seconds {
-        0 => format!("{}ms", duration.as_millis()),
-        1..60 => format!("{:.1}s", duration.as_secs_f64()),
-        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
-        3600..86400 => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),
-        _ => format!("{}d {}h", seconds / 86400, seconds % 86400 / 3600),
-    }
-}
-
 /// The units of [`short_size`], each 1024 of the one before.
 const SIZE_UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -68,21 +55,6 @@ pub(super) fn short_size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_duration_is_shown_in_at_most_two_units() {
-        for (millis, shown) in [
-            (0, "0ms"),
-            (999, "999ms"),
-            (1_000, "1.0s"),
-            (59_949, "59.9s"),
-            (245_000, "4m 5s"),
-            (12_000_000, "3h 20m"),
-            (176_400_000, "2d 1h"),
-        ] {
-            assert_eq!(short_duration(Duration::from_millis(millis)), shown);
-        }
-    }
 
     #[test]
     fn a_size_is_shown_in_one_unit_and_never_as_more_than_it_is() {

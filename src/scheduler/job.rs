@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::lease::Retention;
+use super::lease::{Occurrence, Retention};
 use super::policy::{CatchUp, Concurrency, Retry, Tags};
 use super::request::HttpRequest;
 use super::schedule::Schedule;
+use super::spread::Spread;
+use super::time::Timestamp;
 
 /// The longest name of a job, replica or namespace, in bytes: they become parts of keys.
 pub const NAME_LENGTH_LIMIT: usize = 100;
@@ -166,6 +168,26 @@ impl Job {
             run_on: Tags::new(),
             after: Vec::new(),
         }
+    }
+
+    /// How long after an instant it starts: the part of `random_delay` that is drawn for it.
+    pub fn delay(&self, at: Timestamp) -> Duration {
+        let longest = self.random_delay;
+        if longest.is_zero() {
+            return longest;
+        }
+        let occurrence = Occurrence {
+            job: self.name.clone(),
+            scheduled_at: at,
+        };
+        let part = Spread::of("delay", &occurrence).fraction();
+        let millis = longest.mul_f64(part).as_millis();
+        Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+
+    /// Until when an occurrence may start.
+    pub fn start_by(&self, at: Timestamp) -> Timestamp {
+        at + self.delay(at) + self.starting_deadline
     }
 }
 

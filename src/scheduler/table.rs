@@ -14,7 +14,6 @@ use std::time::Duration;
 use super::job::{Job, JobName};
 use super::lease::{Claim, Dependent, Dependents, Enrolment, Occurrence, Origin, RunId};
 use super::policy::{CatchUp, Tags, matches};
-use super::spread::Spread;
 use super::time::Timestamp;
 
 /// How long after the last instant at which another replica could have started an occurrence
@@ -56,27 +55,12 @@ pub(super) struct Due {
 }
 
 impl Entry {
-    /// How long after an instant it is due to start.
-    fn delay(&self, at: Timestamp) -> Duration {
-        let longest = self.job.random_delay;
-        if longest.is_zero() {
-            return longest;
-        }
-        let part = Spread::of("delay", &self.occurrence(at)).fraction();
-        let millis = longest.mul_f64(part).as_millis();
-        Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
-    }
-
     /// When this replica claims an occurrence.
     fn claim_at(&self, at: Timestamp) -> Timestamp {
         match self.runs_here {
-            true => at + self.delay(at),
-            false => self.start_by(at) + UNPLACED_DELAY,
+            true => at + self.job.delay(at),
+            false => self.job.start_by(at) + UNPLACED_DELAY,
         }
-    }
-
-    fn start_by(&self, at: Timestamp) -> Timestamp {
-        at + self.delay(at) + self.job.starting_deadline
     }
 
     fn occurrence(&self, at: Timestamp) -> Occurrence {
@@ -110,11 +94,11 @@ impl Entry {
     pub(super) fn claim(&self, at: Timestamp, origin: Origin, shard: u32, run_id: RunId) -> Claim {
         let job = &self.job;
         let start_by = match origin {
-            Origin::Schedule => self.start_by(at),
+            Origin::Schedule => self.job.start_by(at),
             // How late these may be is a matter of the ledger.
             _ => Timestamp::from_millis(i64::MAX),
         };
-        let prompt = at + self.delay(at) + PROMPT;
+        let prompt = at + self.job.delay(at) + PROMPT;
         Claim {
             origin,
             shard,
@@ -145,7 +129,7 @@ impl Entry {
         {
             let before =
                 std::iter::successors(schedule.last_before(oldest), |at| schedule.last_before(*at));
-            let in_time = |at: &Timestamp| self.start_by(*at) >= now;
+            let in_time = |at: &Timestamp| self.job.start_by(*at) >= now;
             let others = limit.saturating_sub(1) as usize;
             claim.backlog = before.take(others).take_while(in_time).collect();
             claim.backlog.reverse();

@@ -125,3 +125,35 @@ impl Sub<Duration> for BootTime {
 pub fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
+
+/// A duration in at most two units: `850ms`, `12.3s`, `4m 5s`, `3h 20m`, `2d 1h`.
+pub fn short_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{}ms", duration.as_millis()),
+        1..60 => format!("{:.1}s", duration.as_secs_f64()),
+        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        3600..86400 => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d {}h", seconds / 86400, seconds % 86400 / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_shown_in_at_most_two_units() {
+        for (millis, shown) in [
+            (0, "0ms"),
+            (999, "999ms"),
+            (1_000, "1.0s"),
+            (59_949, "59.9s"),
+            (245_000, "4m 5s"),
+            (12_000_000, "3h 20m"),
+            (176_400_000, "2d 1h"),
+        ] {
+            assert_eq!(short_duration(Duration::from_millis(millis)), shown);
+        }
+    }
+}

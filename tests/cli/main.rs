@@ -11,3 +11,4 @@ mod policies;
 mod policy_faults;
 mod soloist;
 mod surroundings;
+mod why;

@@ -7,7 +7,7 @@ use crate::paths::named;
 use crate::source::Source;
 
 /// What each module may name of the others; `a::b` allows that part alone.
-const MAY_KNOW: [(&str, &[&str]); 9] = [
+const MAY_KNOW: [(&str, &[&str]); 10] = [
     (
         "cli",
         &[
@@ -19,8 +19,11 @@ const MAY_KNOW: [(&str, &[&str]); 9] = [
             "clock",
             "scheduler",
             "store_url",
+            "why",
         ],
     ),
+    // It tells people what came of what others decided.
+    ("why", &["store", "scheduler"]),
     ("driver", &["store", "runner", "clock", "scheduler"]),
     ("store", &["scheduler", "store_url", "clock"]),
     ("runner", &["guardian", "scheduler", "clock"]),

@@ -3,12 +3,13 @@
 //! It must never decide when a job is due; it only names what the search in `zoned` did.
 
 use std::fmt;
+use std::time::Duration;
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use super::zoned::{Transition, has_match};
-use super::{DstGap, FIRST_SECOND, LAST_SECOND, Rule, Schedule};
+use super::{DstFold, DstGap, FIRST_SECOND, LAST_SECOND, Rule, Schedule};
 use crate::scheduler::time::Timestamp;
 
 /// How many gaps [`Schedule::skipped_between`] lists at most.
@@ -89,6 +90,42 @@ impl Schedule {
             })
             .take(SKIPPED_LIMIT)
             .collect()
+    }
+
+    /// Whether it is due at this very instant.
+    pub fn has(&self, at: Timestamp) -> bool {
+        self.next_after(at - Duration::from_millis(1)) == Some(at)
+    }
+
+    /// Whether its fields have this local time, whether or not the zone has it, once or twice.
+    /// False for what knows no local time.
+    pub fn has_local(&self, local: DateTime) -> bool {
+        let Rule::Cron(cron) = &self.0.rule else {
+            return false;
+        };
+        let Ok(as_if_utc) = TimeZone::UTC.to_timestamp(local) else {
+            return false;
+        };
+        let second = as_if_utc.as_second();
+        local.subsec_nanosecond() == 0 && has_match(cron, second..second + 1)
+    }
+
+    /// Whether it follows elapsed time, so that `dst_gap` and `dst_fold` don't concern it.
+    pub fn follows_elapsed_time(&self) -> bool {
+        match &self.0.rule {
+            Rule::Cron(cron) => cron.is_due_in_all_hours(),
+            Rule::Every(_) | Rule::At(_) | Rule::Manual => true,
+        }
+    }
+
+    /// What becomes of local times that are skipped.
+    pub fn dst_gap(&self) -> DstGap {
+        self.0.gap
+    }
+
+    /// What becomes of local times that come twice.
+    pub fn dst_fold(&self) -> DstFold {
+        self.0.fold
     }
 
     /// The first and the last match among the local times that a transition skips.
