@@ -50,7 +50,7 @@ fn a_full_queue_says_how_many_waited() {
         world.why("minutely", "22:02:00"),
         [
             "minutely at 2026-11-20T22:02:00Z never started: it was skipped.",
-            "r2 recorded it at 2026-11-20T22:02:00Z: 1 occurrences wait already.",
+            "r2 recorded it at 2026-11-20T22:02:00Z: the queue is full (1 waiting).",
             "By `concurrency_policy = \"queue\"` no more than `queue_limit` (now 1) wait at once."
         ]
     );

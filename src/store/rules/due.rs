@@ -161,7 +161,7 @@ impl Step<'_, '_> {
         let obstacle = open.and_then(Current::obstacle);
         let words = match cause {
             Cause::QueueFull => {
-                format!("{} occurrences wait already", self.record.waiting.len())
+                format!("the queue is full ({} waiting)", self.record.waiting.len())
             }
             _ => format!("overlap: the occurrence of {unfinished} is unfinished"),
         };
