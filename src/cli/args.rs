@@ -8,6 +8,10 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod orders;
+
+pub(crate) use orders::{AskingArgs, KillArgs, PauseArgs, TriggerArgs, WaitingArgs, is_printable};
+
 /// One cron table on many machines: each occurrence of a job runs on one replica alone.
 #[derive(Debug, Parser)]
 #[command(
@@ -111,24 +115,11 @@ fn read_log_format(text: &str) -> Result<LogFormat, String> {
 }
 
 /// Commands that are to come, with what does for them today.
-const TO_COME: [(&str, Option<&str>); 11] = [
+const TO_COME: [(&str, Option<&str>); 7] = [
     (
         "why",
         Some("`soloist history JOB` has the fate of each occurrence"),
     ),
-    (
-        "trigger",
-        Some("`soloist run-once JOB` runs it here and now"),
-    ),
-    (
-        "pause",
-        Some("set `enabled = false` in every replica's table and restart them"),
-    ),
-    (
-        "resume",
-        Some("set `enabled = true` in every replica's table and restart them"),
-    ),
-    ("kill", None),
     ("lock", None),
     ("verify", None),
     ("import", None),
@@ -172,6 +163,22 @@ pub(crate) enum Command {
         after_help = "Example: soloist logs close-expired-orders --at 2026-11-20T22:00:00Z --attempt 1"
     )]
     Logs(LogsArgs),
+    /// Ask for an occurrence of a job now, on whatever replica, under the job's policies.
+    #[command(
+        after_help = "Example: soloist trigger close-expired-orders --wait\n\n\
+                      Nothing is lost while no replica is there: it runs once, when one is."
+    )]
+    Trigger(TriggerArgs),
+    /// Skip what falls due of jobs, on every replica, until they are resumed.
+    #[command(after_help = "Example: soloist pause close-expired-orders report\n\n\
+                      What runs goes on; `soloist trigger` still runs a paused job.")]
+    Pause(PauseArgs),
+    /// End the pause of jobs. What fell due meanwhile stays skipped.
+    #[command(after_help = "Example: soloist resume close-expired-orders")]
+    Resume(PauseArgs),
+    /// End what runs of a job, on whatever replica, and what waits to be tried again.
+    #[command(after_help = "Example: soloist kill close-expired-orders --wait")]
+    Kill(KillArgs),
     /// Run a job here and now, under its lease, with its output on the terminal.
     #[command(after_help = "Example: soloist run-once close-expired-orders\n\n\
                       Exits with the command's own code.")]

@@ -14,6 +14,7 @@ mod leftovers;
 mod logging;
 mod logs;
 mod next;
+mod orders;
 mod output;
 mod policies;
 mod preview;
@@ -44,6 +45,16 @@ pub(crate) enum Exit {
     StoreUnreachable,
     /// A job's own code, passed on.
     OfJob(u8),
+}
+
+impl Exit {
+    /// This one, unless it is that all went well.
+    pub(crate) fn or(self, other: Exit) -> Exit {
+        match self {
+            Exit::Done => other,
+            failed => failed,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -92,6 +103,10 @@ fn dispatch(global: &Global, command: &Command) -> Exit {
         Command::Status(args) => either(status::run(global, args)),
         Command::History(args) => either(history::run(global, args)),
         Command::Logs(args) => either(logs::run(global, args)),
+        Command::Trigger(args) => either(orders::trigger(global, args)),
+        Command::Pause(args) => either(orders::pause(global, args)),
+        Command::Resume(args) => either(orders::resume(global, args)),
+        Command::Kill(args) => either(orders::kill(global, args)),
         Command::RunOnce(args) => either(run_once::run(global, args)),
     }
 }

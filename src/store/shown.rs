@@ -19,14 +19,13 @@ pub(super) fn peers<'r>(
     replicas: impl Iterator<Item = &'r ReplicaState>,
     now: Timestamp,
 ) -> Vec<Peer> {
-    let alive =
-        |state: &&ReplicaState| state.seen_at + Duration::from_millis(state.info.alive_ms) >= now;
     let peer = |state: &ReplicaState| Peer {
         id: state.replica.id,
         tags: state.info.tags.clone(),
         declines: state.info.declines,
     };
-    let mut peers: Vec<Peer> = replicas.filter(alive).map(peer).collect();
+    let alive = replicas.filter(|state| state.is_alive(now));
+    let mut peers: Vec<Peer> = alive.map(peer).collect();
     peers.sort_by_key(|peer| peer.id);
     peers
 }
@@ -48,6 +47,13 @@ pub(super) fn shown(
         }));
     }
     (leases, openings)
+}
+
+impl ReplicaState {
+    /// It is taken for alive at an instant of the store's clock.
+    pub fn is_alive(&self, now: Timestamp) -> bool {
+        self.seen_at + Duration::from_millis(self.info.alive_ms) >= now
+    }
 }
 
 impl Record {

@@ -7,6 +7,7 @@ mod commands;
 mod faults;
 mod history;
 mod http_faults;
+mod orders;
 mod policies;
 mod policy_faults;
 mod soloist;
