@@ -84,6 +84,7 @@ impl<'s> Sender<'s> {
         let mut all = Vec::with_capacity(orders.len());
         for batch in orders.chunks(BATCH_LIMIT) {
             let mut said = self.deliver(batch).await?;
+            self.settle_what_never_was(request.what, &mut said);
             let (orders, enrolments) = self.unknown(batch, &said);
             if !orders.is_empty() {
                 let register = async || self.store.register(&self.caller, &enrolments).await;
@@ -126,6 +127,23 @@ impl<'s> Sender<'s> {
             again,
         });
         Ok(said.collect())
+    }
+
+    /// Of a job that no replica ever had nothing runs and nothing is paused: no need to enrol it.
+    fn settle_what_never_was(&self, what: OrderKind, said: &mut [Said]) {
+        let nothing = match what {
+            OrderKind::Trigger | OrderKind::Pause => return,
+            OrderKind::Resume => OrderAnswer::Resumed { since: None },
+            OrderKind::Kill => OrderAnswer::Idle,
+        };
+        let unknown = said
+            .iter_mut()
+            .filter(|said| said.answer == OrderAnswer::Unknown);
+        for said in unknown {
+            if self.table.iter().any(|known| known.name == said.job) {
+                said.answer = nothing.clone();
+            }
+        }
     }
 
     /// The orders whose jobs the ledger doesn't know and the table does, and what it is to know.

@@ -31,6 +31,16 @@ async fn a_disabled_job_is_enrolled_as_that_and_not_triggered() {
 }
 
 #[tokio::test]
+async fn to_kill_or_resume_what_never_ran_enrols_nothing() {
+    let (world, job) = (World::new(), job("report"));
+    let killed = world.order(OrderKind::Kill, &job).await.answer;
+    assert_eq!(killed, OrderAnswer::Idle);
+    let resumed = world.order(OrderKind::Resume, &job).await.answer;
+    assert_eq!(resumed, OrderAnswer::Resumed { since: None });
+    assert_eq!(world.snapshot().await.unwrap().answer.jobs, []);
+}
+
+#[tokio::test]
 async fn answers_come_in_the_order_of_the_jobs_though_some_are_enrolled_and_some_unknown() {
     let (world, known, new) = (World::new(), job("known"), job("new"));
     world.trigger(&known).await;
