@@ -5,8 +5,6 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 mod args;
 mod check;
 mod history;
@@ -75,7 +73,7 @@ pub fn main() -> ExitCode {
         let message = format!("{GUARDIAN_VARIABLE} is set, which is soloist's own mark");
         return complain(Exit::Usage, &message, Some("unset it")).into();
     }
-    let args = match Args::try_parse() {
+    let args = match Args::read() {
         Ok(args) => args,
         Err(error) => {
             if let Some((name, hint)) = args::to_come(&error) {
@@ -98,7 +96,7 @@ pub fn main() -> ExitCode {
 fn dispatch(global: &Global, command: &Command) -> Exit {
     match command {
         Command::Run(args) => either(run::run(global, args)),
-        Command::Check => check::run(global),
+        Command::Check(args) => check::run(global, args),
         Command::Next(args) => next::run(global, args),
         Command::Status(args) => either(status::run(global, args)),
         Command::History(args) => either(history::run(global, args)),
