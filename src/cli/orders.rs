@@ -22,6 +22,7 @@ use super::settings::Settings;
 use super::{Exit, complain, output, print, print_error, store};
 use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::lease::{OrderAnswer, OrderKind, Outcome};
+use crate::scheduler::policy::Tags;
 use crate::store::Store;
 
 mod asker;
@@ -32,7 +33,7 @@ mod sending;
 mod telling;
 mod waiting;
 
-use progress::Progress;
+use progress::{Progress, absence};
 use sending::{Request, Said, Sender};
 use telling::{Told, Wire, tell};
 use waiting::{End, Pace, Wait};
@@ -187,6 +188,12 @@ impl Office<'_> {
         names
     }
 
+    /// The tags that a job asks for; none where the table here doesn't have it.
+    fn run_on(&self, job: &JobName) -> Tags {
+        let known = self.table.iter().find(|known| known.name == *job);
+        known.map_or_else(Tags::new, |known| known.run_on.clone())
+    }
+
     /// What somebody who doesn't wait should know: that nobody is there.
     async fn note(&self, said: &Said) {
         if !matches!(said.answer, OrderAnswer::Triggered { .. }) {
@@ -195,13 +202,9 @@ impl Office<'_> {
         let Ok(snapshot) = self.store.snapshot().await else {
             return;
         };
-        let now = snapshot.now;
-        let mut replicas = snapshot.answer.replicas.iter();
-        if !replicas.any(|replica| replica.is_alive(now)) {
-            self.say(&format!(
-                "{}: no replica is alive; it waits for one",
-                said.job
-            ));
+        let run_on = self.run_on(&said.job);
+        if let Some(absence) = absence(snapshot.now, &snapshot.answer, &run_on) {
+            self.say(&format!("{}: {absence}", said.job));
         }
     }
 
@@ -216,7 +219,7 @@ impl Office<'_> {
         else {
             return Ok((Exit::Done, None));
         };
-        let progress = Progress::new(said.job.clone(), scheduled_at);
+        let progress = Progress::new(said.job.clone(), scheduled_at, self.run_on(&said.job));
         let wait = Wait::new(self.store, progress, waiting.timeout, Pace::default());
         let stop = stop_signal()?;
         let end = wait

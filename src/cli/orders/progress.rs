@@ -8,8 +8,9 @@ use crate::cli::history::detail;
 use crate::cli::output::short_duration;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::Outcome;
+use crate::scheduler::policy::{Tags, matches};
 use crate::scheduler::time::Timestamp;
-use crate::store::{AttemptRecord, JobState, LastAttempt, Snapshot, Standing};
+use crate::store::{AttemptRecord, JobState, LastAttempt, ReplicaState, Snapshot, Standing};
 
 /// How many lines of a job's past are looked through for those of an unsharded occurrence: more
 /// than a job leaves between two looks.
@@ -19,6 +20,7 @@ const LINES: usize = 100;
 pub(super) struct Progress {
     pub(super) job: JobName,
     pub(super) scheduled_at: Timestamp,
+    run_on: Tags,
     told: HashSet<String>,
     /// What was said last of what it waits for.
     situation: Option<String>,
@@ -39,10 +41,12 @@ pub(super) enum Fate {
 }
 
 impl Progress {
-    pub(super) fn new(job: JobName, scheduled_at: Timestamp) -> Self {
+    /// Of a job that asks for replicas with these tags, as far as is known here.
+    pub(super) fn new(job: JobName, scheduled_at: Timestamp, run_on: Tags) -> Self {
         Self {
             job,
             scheduled_at,
+            run_on,
             told: HashSet::new(),
             situation: None,
             shards: 1,
@@ -148,7 +152,7 @@ impl Progress {
             .find(|one| matches!(one.standing, Standing::Running { deadline } if deadline < now));
         if let Some(gone) = gone {
             return Some(format!(
-                "{} was not heard of until its lease ran out: another replica takes over",
+                "{} was not heard of until its lease ran out: another replica sees to it",
                 gone.replica
             ));
         }
@@ -156,13 +160,8 @@ impl Progress {
         if attempts.iter().any(is_running) {
             return None;
         }
-        let mut alive = snapshot.replicas.iter().filter(|one| one.is_alive(now));
-        let mut alive = alive.by_ref().peekable();
-        if alive.peek().is_none() {
-            return Some("waits for a replica: none is alive".to_owned());
-        }
-        if alive.all(|one| one.info.declines) {
-            return Some("waits for a replica: all are full or draining".to_owned());
+        if let Some(absence) = absence(now, snapshot, &self.run_on) {
+            return Some(absence);
         }
         if !snapshot.grace.is_zero() {
             let why = "the ledger is new, or lost data";
@@ -188,6 +187,24 @@ impl Progress {
         };
         Some(format!("its turn comes after {after}"))
     }
+}
+
+/// Why no replica would take an occurrence now, if none would.
+pub(super) fn absence(now: Timestamp, snapshot: &Snapshot, run_on: &Tags) -> Option<String> {
+    let alive = snapshot.replicas.iter().filter(|one| one.is_alive(now));
+    let alive: Vec<&ReplicaState> = alive.collect();
+    let fitting = alive.iter().filter(|one| matches(run_on, &one.info.tags));
+    let why = match (alive.len(), fitting.clone().count()) {
+        (0, _) => "none is alive".to_owned(),
+        (_, 0) => {
+            let tags = run_on.iter().map(|(name, value)| format!("{name}={value}"));
+            let tags: Vec<String> = tags.collect();
+            format!("none that is alive has {}", tags.join(", "))
+        }
+        _ if fitting.clone().all(|one| one.info.declines) => "all are full or draining".to_owned(),
+        _ => return None,
+    };
+    Some(format!("waits for a replica: {why}"))
 }
 
 fn ending(attempt: &LastAttempt) -> Option<Outcome> {

@@ -28,7 +28,7 @@ fn said(lines: &[&str], fate: Fate) -> (Vec<String>, Fate) {
 async fn an_occurrence_is_told_from_its_wait_to_its_success_and_nothing_twice() {
     let (world, job) = (World::new(), job("report"));
     let at = world.trigger(&job).await;
-    let mut progress = Progress::new(job.name.clone(), at);
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
     let none = "waits for a replica: none is alive";
     assert_eq!(look(&world, &mut progress).await, said(&[none], Fate::Open));
     assert_eq!(look(&world, &mut progress).await, said(&[], Fate::Open));
@@ -53,7 +53,7 @@ async fn a_failure_that_is_followed_by_another_attempt_is_not_the_end() {
     let (world, job) = (World::new(), job("report"));
     alive(&world).await;
     let at = world.trigger(&job).await;
-    let mut progress = Progress::new(job.name.clone(), at);
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
     let lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
     world.pass(SECOND);
     world
@@ -81,7 +81,7 @@ async fn a_skipped_occurrence_is_over_and_its_cause_is_told() {
     let _busy = world.claim("r1", &job, first, |_| {}).await.ok().unwrap();
     world.pass(SECOND);
     let at = world.trigger(&job).await;
-    let mut progress = Progress::new(job.name.clone(), at);
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
     let turn = format!("its turn comes after the occurrence of {first}, which is unfinished");
     assert_eq!(
         look(&world, &mut progress).await,
@@ -99,7 +99,7 @@ async fn a_sharded_occurrence_is_over_when_all_shards_are() {
     let (world, job) = (World::new(), job("report"));
     alive(&world).await;
     let at = world.trigger(&job).await;
-    let mut progress = Progress::new(job.name.clone(), at);
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
     let shard = async |index| {
         let claim = world.claim("r1", &job, at, |claim| {
             claim.shards = 2;
@@ -137,7 +137,7 @@ async fn an_occurrence_that_newer_ones_followed_is_judged_by_its_lines() {
     let at = run(Outcome::Failed).await;
     run(Outcome::Succeeded).await;
     let fate = async || {
-        let mut fresh = Progress::new(job.name.clone(), at);
+        let mut fresh = Progress::new(job.name.clone(), at, job.run_on.clone());
         look(&world, &mut fresh).await.1
     };
     assert_eq!(fate().await, Fate::Over(Outcome::Failed));
@@ -155,14 +155,36 @@ async fn a_holder_that_is_gone_and_replicas_that_decline_are_told() {
     };
     world.live("r1", full).await;
     let at = world.trigger(&job).await;
-    let mut progress = Progress::new(job.name.clone(), at);
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
     let line = "waits for a replica: all are full or draining";
     assert_eq!(look(&world, &mut progress).await, said(&[line], Fate::Open));
     let _lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
     world.pass(16 * SECOND);
     let lines = [
         "claimed by r1 as attempt 1",
-        "r1 was not heard of until its lease ran out: another replica takes over",
+        "r1 was not heard of until its lease ran out: another replica sees to it",
     ];
     assert_eq!(look(&world, &mut progress).await, said(&lines, Fate::Open));
+}
+
+#[tokio::test]
+async fn a_replica_without_the_tags_of_run_on_is_no_replica_to_wait_for() {
+    let (world, mut job) = (World::new(), job("report"));
+    let tag = |value: &str| Tags::from([("zone".to_owned(), value.to_owned())]);
+    job.run_on = tag("a");
+    let elsewhere = ReplicaInfo {
+        tags: tag("b"),
+        ..ReplicaInfo::default()
+    };
+    world.live("r1", elsewhere).await;
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    let line = "waits for a replica: none that is alive has zone=a";
+    assert_eq!(look(&world, &mut progress).await, said(&[line], Fate::Open));
+    let here = ReplicaInfo {
+        tags: tag("a"),
+        ..ReplicaInfo::default()
+    };
+    world.live("r2", here).await;
+    assert_eq!(look(&world, &mut progress).await, said(&[], Fate::Open));
 }

@@ -15,7 +15,7 @@ const QUICK: Pace = Pace {
 };
 
 fn wait<'w>(world: &'w World, job: &Job, at: Timestamp, timeout: Option<Duration>) -> Wait<'w> {
-    let progress = Progress::new(job.name.clone(), at);
+    let progress = Progress::new(job.name.clone(), at, job.run_on.clone());
     Wait::new(world, progress, timeout, QUICK)
 }
 
