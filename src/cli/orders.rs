@@ -145,15 +145,16 @@ impl Office<'_> {
                 self.say(text);
             }
             exit = told.complain().or(exit);
-            let (ended, outcome) = match waiting {
-                Some(waiting) => self.wait(request, said, waiting).await?,
-                None => {
-                    self.note(said).await;
-                    (Exit::Done, None)
+            let mut wire = Wire::of(request, said, &told);
+            match waiting {
+                Some(waiting) => {
+                    let waited = self.wait(request, said, waiting).await?;
+                    exit = waited.exit.or(exit);
+                    wire = wire.ended(waited.outcome, waited.last_words);
                 }
-            };
-            exit = ended.or(exit);
-            shown.push(Wire::of(request, said, &told).ended(outcome));
+                None => self.note(said).await,
+            }
+            shown.push(wire);
         }
         if self.json {
             let one_job = matches!(request.what, OrderKind::Trigger | OrderKind::Kill);
@@ -213,41 +214,68 @@ impl Office<'_> {
         request: Request<'_>,
         said: &Said,
         waiting: &WaitingArgs,
-    ) -> Result<(Exit, Option<Outcome>), Exit> {
+    ) -> Result<Waited, Exit> {
         let (OrderAnswer::Triggered { scheduled_at } | OrderAnswer::Killed { scheduled_at, .. }) =
             said.answer
         else {
-            return Ok((Exit::Done, None));
+            return Ok(Waited::default());
         };
-        let progress = Progress::new(said.job.clone(), scheduled_at, self.run_on(&said.job));
-        let wait = Wait::new(self.store, progress, waiting.timeout, Pace::default());
-        let stop = stop_signal()?;
-        let end = wait
-            .end(stop, |line| self.say(&format!("{}: {line}", said.job)))
-            .await;
         let job = &said.job;
-        let goes_on = "the ledger has it, and replicas see to it; `soloist status` shows it";
-        Ok(match end {
-            End::Over(outcome) => {
-                let as_wished = outcome == Outcome::Succeeded || request.what == OrderKind::Kill;
-                let exit = if as_wished { Exit::Done } else { Exit::Failed };
-                (exit, Some(outcome))
-            }
-            End::Forgotten => {
-                let message = format!("`{job}` is over, but how it ended is not kept any more");
-                let hint = "`history_limit` or `history_age` of the job cut it off";
-                (complain(Exit::Failed, &message, Some(hint)), None)
-            }
-            End::TimedOut => {
-                let message = format!("`{job}` was not over in time, and goes on");
-                (complain(Exit::Failed, &message, Some(goes_on)), None)
-            }
-            End::StoreLost(cause) => (store::refused(&cause), None),
-            End::Stopped => {
-                print_error(&format!("stopped waiting, and nothing else: {goes_on}\n"));
-                (Exit::Failed, None)
-            }
-        })
+        let progress = Progress::new(job.clone(), scheduled_at, self.run_on(job));
+        let wait = Wait::new(self.store, progress, waiting.timeout, Pace::default());
+        let mut waited = Waited::default();
+        let end = wait.end(stop_signal()?, |line| {
+            self.say(&format!("{job}: {line}"));
+            waited.last_words = Some(line.to_owned());
+        });
+        let end = end.await;
+        waited.exit = exit_of(&end, job, request.what);
+        if let End::Over(outcome) = end {
+            waited.outcome = Some(outcome);
+        }
+        Ok(waited)
+    }
+}
+
+/// What came of a wait.
+struct Waited {
+    exit: Exit,
+    outcome: Option<Outcome>,
+    /// The last line that was told.
+    last_words: Option<String>,
+}
+
+impl Default for Waited {
+    fn default() -> Self {
+        Self {
+            exit: Exit::Done,
+            outcome: None,
+            last_words: None,
+        }
+    }
+}
+
+/// How the command ends, after what is wrong was said on stderr.
+fn exit_of(end: &End, job: &JobName, what: OrderKind) -> Exit {
+    let goes_on = "the ledger has it, and replicas see to it; `soloist status` shows it";
+    match end {
+        End::Over(Outcome::Succeeded) => Exit::Done,
+        End::Over(_) if what == OrderKind::Kill => Exit::Done,
+        End::Over(_) => Exit::Failed,
+        End::Forgotten => {
+            let message = format!("`{job}` is over, but how it ended is not kept any more");
+            let hint = "`history_limit` or `history_age` of the job cut it off";
+            complain(Exit::Failed, &message, Some(hint))
+        }
+        End::TimedOut => {
+            let message = format!("`{job}` was not over in time, and goes on");
+            complain(Exit::Failed, &message, Some(goes_on))
+        }
+        End::StoreLost(cause) => store::refused(cause),
+        End::Stopped => {
+            print_error(&format!("stopped waiting, and nothing else: {goes_on}\n"));
+            Exit::Failed
+        }
     }
 }
 

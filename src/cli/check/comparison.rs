@@ -169,7 +169,7 @@ impl What {
                 renamed_to,
             } => {
                 let ran = match last_ran {
-                    Some(at) => format!("last seen running at {at}"),
+                    Some(at) => format!("it last ran at {at}"),
                     None => "it never ran".to_owned(),
                 };
                 let waits = match waiting {

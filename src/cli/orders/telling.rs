@@ -123,6 +123,9 @@ pub(super) struct Wire {
     /// How it ended, where that was waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'static str>,
+    /// The last that was told of it, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_words: Option<String>,
 }
 
 impl Wire {
@@ -146,6 +149,7 @@ impl Wire {
             paused_since: None,
             paused_by: None,
             outcome: None,
+            last_words: None,
         };
         match &said.answer {
             OrderAnswer::Triggered { scheduled_at } => {
@@ -170,8 +174,9 @@ impl Wire {
         wire
     }
 
-    pub(super) fn ended(mut self, outcome: Option<Outcome>) -> Self {
+    pub(super) fn ended(mut self, outcome: Option<Outcome>, last_words: Option<String>) -> Self {
         self.outcome = outcome.map(Outcome::as_str);
+        self.last_words = last_words;
         self
     }
 }
