@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::args::{Global, StatusArgs};
 use super::settings::Settings;
-use super::{Exit, output, print, store};
+use super::{Exit, output, print, store, tags};
 use crate::store::Store;
 
 mod wire;
@@ -134,10 +134,7 @@ fn replica_row(replica: &ReplicaStatus) -> Vec<String> {
         .map_or(String::new(), |most| format!("/{most}"));
     let draining = if replica.draining { ", draining" } else { "" };
     let digest: String = replica.config_digest.chars().take(DIGEST_SHOWN).collect();
-    let tags = replica.tags.iter();
-    let tags: Vec<String> = tags
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let tags = tags::list(&replica.tags);
     vec![
         replica.name.clone(),
         replica.host.clone(),
@@ -157,7 +154,7 @@ fn replica_row(replica: &ReplicaStatus) -> Vec<String> {
         replica.version.clone(),
         match tags.is_empty() {
             true => "-".to_owned(),
-            false => tags.join(" "),
+            false => tags,
         },
     ]
 }

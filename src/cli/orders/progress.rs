@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use crate::cli::history::detail;
 use crate::cli::output::short_duration;
+use crate::cli::tags;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::Outcome;
 use crate::scheduler::policy::{Tags, matches};
@@ -196,11 +197,7 @@ pub(super) fn absence(now: Timestamp, snapshot: &Snapshot, run_on: &Tags) -> Opt
     let fitting = alive.iter().filter(|one| matches(run_on, &one.info.tags));
     let why = match (alive.len(), fitting.clone().count()) {
         (0, _) => "none is alive".to_owned(),
-        (_, 0) => {
-            let tags = run_on.iter().map(|(name, value)| format!("{name}={value}"));
-            let tags: Vec<String> = tags.collect();
-            format!("none that is alive has {}", tags.join(", "))
-        }
+        (_, 0) => format!("none that is alive has {}", tags::list(run_on)),
         _ if fitting.clone().all(|one| one.info.declines) => "all are full or draining".to_owned(),
         _ => return None,
     };
