@@ -188,3 +188,42 @@ async fn a_replica_without_the_tags_of_run_on_is_no_replica_to_wait_for() {
     world.live("r2", here).await;
     assert_eq!(look(&world, &mut progress).await, said(&[], Fate::Open));
 }
+
+/// What a newer occurrence leaves to go by: the lines alone.
+async fn fate_by_lines(world: &World, progress: &mut Progress) -> Fate {
+    let lines = world.history(Some(&progress.job), progress.lines_wanted());
+    let lines = lines.await.unwrap();
+    assert!(!lines.is_empty());
+    progress.look(world.now(), &Snapshot::default(), &lines).1
+}
+
+#[tokio::test]
+async fn a_line_that_another_attempt_follows_is_no_end() {
+    let (world, job) = (World::new(), job("report"));
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, Tags::new());
+    let lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
+    world.release(lease, Outcome::Failed, Some(SECOND)).await;
+    assert_eq!(fate_by_lines(&world, &mut progress).await, Fate::Forgotten);
+    world.pass(SECOND);
+    let lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
+    world.release(lease, Outcome::Succeeded, None).await;
+    let over = Fate::Over(Outcome::Succeeded);
+    assert_eq!(fate_by_lines(&world, &mut progress).await, over);
+}
+
+#[tokio::test]
+async fn the_line_of_one_shard_is_not_the_end_of_all() {
+    let (world, job) = (World::new(), job("report"));
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, Tags::new());
+    for (shard, fate) in [(0, Fate::Forgotten), (1, Fate::Over(Outcome::Succeeded))] {
+        let claim = world.claim("r1", &job, at, |claim| {
+            claim.shards = 2;
+            claim.shard = shard;
+        });
+        let lease = claim.await.ok().unwrap();
+        world.release(lease, Outcome::Succeeded, None).await;
+        assert_eq!(fate_by_lines(&world, &mut progress).await, fate);
+    }
+}
