@@ -1,7 +1,7 @@
 //! `soloist check`: validates the table and shows when its jobs are due, without any store;
 //! `check --store` also compares it with the ledger.
 //!
-//! Must never: write anything to the store.
+//! Must never: change anything in the store.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

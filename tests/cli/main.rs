@@ -4,6 +4,7 @@ mod bad_input;
 mod calendar_faults;
 mod calendars;
 mod commands;
+mod comparison;
 mod faults;
 mod history;
 mod http_faults;
