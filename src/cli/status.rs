@@ -68,7 +68,7 @@ fn render(status: &Status) -> String {
         status.replicas.iter().map(replica_row),
     );
     if status.replicas.iter().any(|one| one.config_differs) {
-        text += "\n! runs another table than most: the same jobs.toml belongs on every machine\n";
+        text += "\n! the tables differ: the same jobs.toml belongs on every machine\n";
     }
     text
 }

@@ -136,7 +136,8 @@ pub(super) struct ReplicaStatus {
     pub(super) max_running: Option<u32>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) config_digest: String,
-    /// Most live replicas run another table.
+    /// Its table is not the one that most live replicas have; where two are as frequent, not the
+    /// first one's.
     pub(super) config_differs: bool,
 }
 
