@@ -6,7 +6,12 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+
+mod orders;
+
+pub(crate) use orders::{AskingArgs, KillArgs, PauseArgs, TriggerArgs, WaitingArgs, is_printable};
 
 /// One cron table on many machines: each occurrence of a job runs on one replica alone.
 #[derive(Debug, Parser)]
@@ -23,6 +28,34 @@ pub(crate) struct Args {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// The flag for the store, which `check` has in a form of its own.
+const STORE: &str = "store";
+
+impl Args {
+    /// Reads the command line of this process.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        Self::from(std::env::args_os())
+    }
+
+    fn from(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut command = Self::command();
+        let mut matches = command.try_get_matches_from_mut(words)?;
+        let on_command_line = |matches: &ArgMatches| {
+            let source = matches.value_source(STORE);
+            source == Some(ValueSource::CommandLine)
+        };
+        let compare = matches
+            .subcommand()
+            .is_some_and(|(_, own)| on_command_line(own));
+        let mut args =
+            Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
+        if let Command::Check(check) = &mut args.command {
+            check.compare = compare;
+        }
+        Ok(args)
+    }
 }
 
 /// Where help lists what every command takes, so that a command's own flags stand first.
@@ -45,6 +78,7 @@ pub(crate) struct Global {
     /// Where leases and the ledger live: `redis://HOST:PORT`, `sqlite:PATH` or `memory:`
     /// [default: an embedded SQLite file].
     #[arg(
+        id = STORE,
         long,
         global = true,
         help_heading = EVERYWHERE,
@@ -111,20 +145,7 @@ fn read_log_format(text: &str) -> Result<LogFormat, String> {
 }
 
 /// Commands that are to come, with what does for them today.
-const TO_COME: [(&str, Option<&str>); 10] = [
-    (
-        "trigger",
-        Some("`soloist run-once JOB` runs it here and now"),
-    ),
-    (
-        "pause",
-        Some("set `enabled = false` in every replica's table and restart them"),
-    ),
-    (
-        "resume",
-        Some("set `enabled = true` in every replica's table and restart them"),
-    ),
-    ("kill", None),
+const TO_COME: [(&str, Option<&str>); 6] = [
     ("lock", None),
     ("verify", None),
     ("import", None),
@@ -151,8 +172,11 @@ pub(crate) enum Command {
     )]
     Run(RunArgs),
     /// Validate the table and print each job with its next occurrences; needs no store.
-    #[command(after_help = "Example: soloist check --config jobs.toml && deploy jobs.toml")]
-    Check,
+    #[command(
+        after_help = "Example: soloist check --config jobs.toml && deploy jobs.toml\n\n\
+                      `soloist check --store` compares the table with the ledger, before replicas start with it."
+    )]
+    Check(CheckArgs),
     /// Print the next occurrences of a job or of a schedule.
     #[command(after_help = "Examples:\n  soloist next close-expired-orders\n  \
                       soloist next \"30 2 * * *\" --timezone America/New_York --from 2027-03-13 -n 3")]
@@ -175,10 +199,42 @@ pub(crate) enum Command {
         after_help = "Example: soloist logs close-expired-orders --at 2026-11-20T22:00:00Z --attempt 1"
     )]
     Logs(LogsArgs),
+    /// Ask for an occurrence of a job now, on whatever replica, under the job's policies.
+    #[command(
+        after_help = "Example: soloist trigger close-expired-orders --wait\n\n\
+                      Nothing is lost while no replica is there: it runs once, when one is."
+    )]
+    Trigger(TriggerArgs),
+    /// Skip what falls due of jobs, on every replica, until they are resumed.
+    #[command(after_help = "Example: soloist pause close-expired-orders report\n\n\
+                      What runs goes on; `soloist trigger` still runs a paused job.")]
+    Pause(PauseArgs),
+    /// End the pause of jobs. What fell due meanwhile stays skipped.
+    #[command(after_help = "Example: soloist resume close-expired-orders")]
+    Resume(PauseArgs),
+    /// End what runs of a job, on whatever replica, and what waits to be tried again.
+    #[command(after_help = "Example: soloist kill close-expired-orders --wait")]
+    Kill(KillArgs),
     /// Run a job here and now, under its lease, with its output on the terminal.
     #[command(after_help = "Example: soloist run-once close-expired-orders\n\n\
                       Exits with the command's own code.")]
     RunOnce(RunOnceArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Compare the table with the ledger of its store, or of this one.
+    #[arg(
+        id = STORE,
+        long,
+        num_args = 0..=1,
+        default_missing_value = "",
+        value_name = "URL"
+    )]
+    store: Option<String>,
+    /// The flag stands on the command line, where a variable of the same meaning may do as well.
+    #[arg(skip)]
+    pub(crate) compare: bool,
 }
 
 #[derive(clap::Args, Debug)]
@@ -291,13 +347,29 @@ pub(crate) struct RunOnceArgs {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
     fn the_declaration_is_sound() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn check_compares_where_the_store_is_named_on_its_line_with_a_url_or_without() {
+        let read = |line: &str| {
+            let args = Args::from(line.split(' ').map(OsString::from)).unwrap();
+            match args.command {
+                Command::Check(check) => (check.compare, args.global.store),
+                other => panic!("{other:?}"),
+            }
+        };
+        let url = Some("memory:".to_owned());
+        assert_eq!(read("soloist check"), (false, None));
+        assert_eq!(read("soloist check --store"), (true, Some(String::new())));
+        assert_eq!(read("soloist check --store memory:"), (true, url.clone()));
+        assert_eq!(read("soloist --store memory: check"), (true, url));
+        let line = ["soloist", "status", "--store"].map(OsString::from);
+        assert!(Args::from(line).is_err(), "all others need the URL");
     }
 
     #[test]

@@ -1,26 +1,53 @@
-//! `soloist check`: validates the table and shows when its jobs are due, without any store.
+//! `soloist check`: validates the table and shows when its jobs are due, without any store;
+//! `check --store` also compares it with the ledger.
+//!
+//! Must never: change anything in the store.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use super::args::Global;
+use super::args::{CheckArgs, Global};
 use super::policies;
 use super::preview::{Preview, due_after, when};
 use super::settings::{Settings, show};
-use super::{Exit, now, print};
+use super::{Exit, now, print, store};
 use crate::config::{Strictness, format_duration};
 use crate::scheduler::job::{CommandSpec, Job, Program};
 use crate::scheduler::time::Timestamp;
+use crate::store::Store;
 use crate::store_url;
+
+mod comparison;
+
+use comparison::Comparison;
 
 /// How many occurrences of each job are shown.
 const SHOWN: u32 = 3;
 
 /// Checks the table; errors have been told by then.
-pub(super) fn run(global: &Global) -> Exit {
-    match Settings::load(global, Strictness::Edit) {
-        Ok(settings) => {
-            show(&settings.config.warnings);
-            print(describe(&settings, now()))
+pub(super) fn run(global: &Global, args: &CheckArgs) -> Exit {
+    let settings = match Settings::load(global, Strictness::Edit) {
+        Ok(settings) => settings,
+        Err(exit) => return exit,
+    };
+    show(&settings.config.warnings);
+    let printed = print(describe(&settings, now()));
+    match args.compare {
+        true => printed.or(compare(&settings)),
+        false => printed,
+    }
+}
+
+/// Shows what a replica that starts with this table would find changed.
+fn compare(settings: &Settings) -> Exit {
+    let config = &settings.config;
+    let looked = store::look(&config.scheduler, async |store: Arc<dyn Store>| {
+        Ok((store.place(), store.snapshot().await?))
+    });
+    match looked {
+        Ok((place, answered)) => {
+            let comparison = Comparison::of(&config.jobs, &answered.answer);
+            print(format!("\n{}", comparison.render(&place)))
         }
         Err(exit) => exit,
     }

@@ -5,8 +5,6 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 mod args;
 mod check;
 mod history;
@@ -14,6 +12,7 @@ mod leftovers;
 mod logging;
 mod logs;
 mod next;
+mod orders;
 mod output;
 mod policies;
 mod preview;
@@ -47,6 +46,16 @@ pub(crate) enum Exit {
     OfJob(u8),
 }
 
+impl Exit {
+    /// This one, unless it is that all went well.
+    pub(crate) fn or(self, other: Exit) -> Exit {
+        match self {
+            Exit::Done => other,
+            failed => failed,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         match exit {
@@ -65,7 +74,7 @@ pub fn main() -> ExitCode {
         let message = format!("{GUARDIAN_VARIABLE} is set, which is soloist's own mark");
         return complain(Exit::Usage, &message, Some("unset it")).into();
     }
-    let args = match Args::try_parse() {
+    let args = match Args::read() {
         Ok(args) => args,
         Err(error) => {
             if let Some((name, hint)) = args::to_come(&error) {
@@ -88,12 +97,16 @@ pub fn main() -> ExitCode {
 fn dispatch(global: &Global, command: &Command) -> Exit {
     match command {
         Command::Run(args) => either(run::run(global, args)),
-        Command::Check => check::run(global),
+        Command::Check(args) => check::run(global, args),
         Command::Next(args) => next::run(global, args),
         Command::Status(args) => either(status::run(global, args)),
         Command::History(args) => either(history::run(global, args)),
         Command::Why(args) => either(why::run(global, args)),
         Command::Logs(args) => either(logs::run(global, args)),
+        Command::Trigger(args) => either(orders::trigger(global, args)),
+        Command::Pause(args) => either(orders::pause(global, args)),
+        Command::Resume(args) => either(orders::resume(global, args)),
+        Command::Kill(args) => either(orders::kill(global, args)),
         Command::RunOnce(args) => either(run_once::run(global, args)),
     }
 }

@@ -206,7 +206,8 @@ pub(super) fn replica(config: &SchedulerConfig, flag: Option<&str>) -> Result<Re
     Ok(Replica { id, name })
 }
 
-fn name_of_host() -> String {
+/// This host, as a replica may be called.
+pub(super) fn name_of_host() -> String {
     let host = rustix::system::uname()
         .nodename()
         .to_string_lossy()

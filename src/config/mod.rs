@@ -51,6 +51,7 @@ pub(crate) use names::nearest;
 pub(crate) use policies::default_starting_deadline;
 pub(crate) use scheduler::check_store;
 pub(crate) use tags::parse_tag;
+pub(crate) use values::parse_duration;
 pub(crate) use zone::find_zone;
 
 use crate::clock::{Clock as _, SystemClock};

@@ -46,6 +46,7 @@ pub use self::effect::{
     Attempt, CallResult, Effect, EndedHow, Ending, Event, Guard, Notice, StopReason,
 };
 pub use self::store_clock::ClockJump;
+pub use self::table::dependents_of;
 
 use self::claims::Claims;
 use self::held::{AfterRenewal, HeldLeases, Stop};

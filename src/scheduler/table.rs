@@ -238,6 +238,14 @@ impl Table {
     }
 }
 
+/// The jobs of a table that come after one of them, for whoever orders something of it without
+/// running the table.
+pub fn dependents_of(name: &JobName, table: &[Job]) -> Dependents {
+    let named = |job: &Job| (job.name.clone(), Arc::new(job.clone()));
+    let jobs: HashMap<_, _> = table.iter().map(named).collect();
+    dependents(name, &jobs, &children(&jobs), 0)
+}
+
 /// The jobs that come directly after each job, in order.
 fn children(jobs: &HashMap<JobName, Arc<Job>>) -> HashMap<JobName, Vec<JobName>> {
     let mut children: HashMap<JobName, Vec<JobName>> = HashMap::new();

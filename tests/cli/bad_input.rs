@@ -147,7 +147,6 @@ fn what_is_to_come_is_refused_as_such() {
     let cases: &[UsageError] = &[
         (&["next", "x", "--from", "soon"], &[], "`--from`: `soon`"),
         (&["logs", "x", "--at", "soon"], &[], "`--at`: `soon`"),
-        (&["pause", "x"], &[], "`soloist pause` is not supported yet"),
         (
             &["lock", "x", "--", "true"],
             &[],

@@ -5,6 +5,7 @@ mod crash;
 mod fleet;
 mod http;
 mod leftovers;
+mod orders;
 mod pid_one;
 mod shop;
 mod steady;

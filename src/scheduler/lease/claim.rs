@@ -148,6 +148,15 @@ pub struct Retention {
     pub age: Duration,
 }
 
+impl Retention {
+    /// As much as any table may ask for. Whoever doesn't know what the job's table says drops
+    /// nothing by it; the next line that a replica writes keeps what the table says.
+    pub const LONGEST: Self = Self {
+        limit: 1_000_000,
+        age: Duration::from_secs(10 * 365 * 86_400),
+    };
+}
+
 /// What the store says to a [`Claim`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimAnswer {

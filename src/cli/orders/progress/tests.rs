@@ -1,0 +1,229 @@
+//! What is told of an occurrence, and when it is taken for over.
+
+use std::time::Duration;
+
+use super::*;
+use crate::cli::orders::fixtures::{World, job};
+use crate::scheduler::lease::ClaimAnswer;
+use crate::store::{ReplicaInfo, Store as _};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+async fn look(world: &World, progress: &mut Progress) -> (Vec<String>, Fate) {
+    let snapshot = world.snapshot().await.unwrap();
+    let lines = world.history(Some(&progress.job), progress.lines_wanted());
+    progress.look(snapshot.now, &snapshot.answer, &lines.await.unwrap())
+}
+
+async fn alive(world: &World) {
+    world.live("r1", ReplicaInfo::default()).await;
+}
+
+fn said(lines: &[&str], fate: Fate) -> (Vec<String>, Fate) {
+    let lines = lines.iter().map(|line| (*line).to_owned());
+    (lines.collect(), fate)
+}
+
+#[tokio::test]
+async fn an_occurrence_is_told_from_its_wait_to_its_success_and_nothing_twice() {
+    let (world, job) = (World::new(), job("report"));
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    let none = "waits for a replica: none is alive";
+    assert_eq!(look(&world, &mut progress).await, said(&[none], Fate::Open));
+    assert_eq!(look(&world, &mut progress).await, said(&[], Fate::Open));
+    alive(&world).await;
+    assert_eq!(look(&world, &mut progress).await, said(&[], Fate::Open));
+    let lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
+    let claimed = "claimed by r1 as attempt 1";
+    assert_eq!(
+        look(&world, &mut progress).await,
+        said(&[claimed], Fate::Open)
+    );
+    world.pass(2 * SECOND);
+    assert_eq!(look(&world, &mut progress).await, said(&[], Fate::Open));
+    world.release(lease, Outcome::Succeeded, None).await;
+    let over = Fate::Over(Outcome::Succeeded);
+    let line = "attempt 1 on r1: succeeded after 2.0s";
+    assert_eq!(look(&world, &mut progress).await, said(&[line], over));
+}
+
+#[tokio::test]
+async fn a_failure_that_is_followed_by_another_attempt_is_not_the_end() {
+    let (world, job) = (World::new(), job("report"));
+    alive(&world).await;
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    let lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
+    world.pass(SECOND);
+    world
+        .release(lease, Outcome::Failed, Some(10 * SECOND))
+        .await;
+    let again = world.now() + 10 * SECOND;
+    let line = format!("attempt 1 on r1: failed after 1.0s, exit code 3; retried at {again}");
+    assert_eq!(
+        look(&world, &mut progress).await,
+        said(&[&line], Fate::Open)
+    );
+    world.pass(10 * SECOND);
+    let lease = world.claim("r2", &job, at, |_| {}).await.ok().unwrap();
+    world.release(lease, Outcome::Failed, None).await;
+    let line = "attempt 2 on r2: failed after 0ms, exit code 3";
+    let over = Fate::Over(Outcome::Failed);
+    assert_eq!(look(&world, &mut progress).await, said(&[line], over));
+}
+
+#[tokio::test]
+async fn a_skipped_occurrence_is_over_and_its_cause_is_told() {
+    let (world, job) = (World::new(), job("report"));
+    alive(&world).await;
+    let first = world.trigger(&job).await;
+    let _busy = world.claim("r1", &job, first, |_| {}).await.ok().unwrap();
+    world.pass(SECOND);
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    let turn = format!("its turn comes after the occurrence of {first}, which is unfinished");
+    assert_eq!(
+        look(&world, &mut progress).await,
+        said(&[&turn], Fate::Open)
+    );
+    let refused = world.claim("r2", &job, at, |_| {}).await.err();
+    assert!(matches!(refused, Some(ClaimAnswer::Overlap(_))));
+    let line = format!("skipped (overlap): the occurrence of {first} is unfinished");
+    let over = Fate::Over(Outcome::Skipped);
+    assert_eq!(look(&world, &mut progress).await, said(&[&line], over));
+}
+
+#[tokio::test]
+async fn a_sharded_occurrence_is_over_when_all_shards_are() {
+    let (world, job) = (World::new(), job("report"));
+    alive(&world).await;
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    let shard = async |index| {
+        let claim = world.claim("r1", &job, at, |claim| {
+            claim.shards = 2;
+            claim.shard = index;
+        });
+        claim.await.ok().unwrap()
+    };
+    let first = shard(0).await;
+    world.release(first, Outcome::Failed, None).await;
+    let line = "shard 0 of 2: attempt 1 on r1: failed after 0ms, exit code 3";
+    assert_eq!(look(&world, &mut progress).await, said(&[line], Fate::Open));
+    let second = shard(1).await;
+    let line = "shard 1 of 2: claimed by r1 as attempt 1";
+    assert_eq!(look(&world, &mut progress).await, said(&[line], Fate::Open));
+    world.release(second, Outcome::Succeeded, None).await;
+    let lines = [
+        "shard 1 of 2: attempt 1 on r1: succeeded after 0ms",
+        "all 2 shards are over: failed",
+    ];
+    let over = Fate::Over(Outcome::Failed);
+    assert_eq!(look(&world, &mut progress).await, said(&lines, over));
+}
+
+#[tokio::test]
+async fn an_occurrence_that_newer_ones_followed_is_judged_by_its_lines() {
+    let (world, mut job) = (World::new(), job("report"));
+    job.retention.limit = 2;
+    let run = async |outcome| {
+        world.pass(SECOND);
+        let at = world.trigger(&job).await;
+        let lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
+        world.release(lease, outcome, None).await;
+        at
+    };
+    let at = run(Outcome::Failed).await;
+    run(Outcome::Succeeded).await;
+    let fate = async || {
+        let mut fresh = Progress::new(job.name.clone(), at, job.run_on.clone());
+        look(&world, &mut fresh).await.1
+    };
+    assert_eq!(fate().await, Fate::Over(Outcome::Failed));
+    run(Outcome::Succeeded).await;
+    // The line is cut off by now, and that is no success.
+    assert_eq!(fate().await, Fate::Forgotten);
+}
+
+#[tokio::test]
+async fn a_holder_that_is_gone_and_replicas_that_decline_are_told() {
+    let (world, job) = (World::new(), job("report"));
+    let full = ReplicaInfo {
+        declines: true,
+        ..ReplicaInfo::default()
+    };
+    world.live("r1", full).await;
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    let line = "waits for a replica: all are full or draining";
+    assert_eq!(look(&world, &mut progress).await, said(&[line], Fate::Open));
+    let _lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
+    world.pass(16 * SECOND);
+    let lines = [
+        "claimed by r1 as attempt 1",
+        "r1 was not heard of until its lease ran out: another replica sees to it",
+    ];
+    assert_eq!(look(&world, &mut progress).await, said(&lines, Fate::Open));
+}
+
+#[tokio::test]
+async fn a_replica_without_the_tags_of_run_on_is_no_replica_to_wait_for() {
+    let (world, mut job) = (World::new(), job("report"));
+    let tag = |value: &str| Tags::from([("zone".to_owned(), value.to_owned())]);
+    job.run_on = tag("a");
+    let elsewhere = ReplicaInfo {
+        tags: tag("b"),
+        ..ReplicaInfo::default()
+    };
+    world.live("r1", elsewhere).await;
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    let line = "waits for a replica: none that is alive has zone=a";
+    assert_eq!(look(&world, &mut progress).await, said(&[line], Fate::Open));
+    let here = ReplicaInfo {
+        tags: tag("a"),
+        ..ReplicaInfo::default()
+    };
+    world.live("r2", here).await;
+    assert_eq!(look(&world, &mut progress).await, said(&[], Fate::Open));
+}
+
+/// What a newer occurrence leaves to go by: the lines alone.
+async fn fate_by_lines(world: &World, progress: &mut Progress) -> Fate {
+    let lines = world.history(Some(&progress.job), progress.lines_wanted());
+    let lines = lines.await.unwrap();
+    assert!(!lines.is_empty());
+    progress.look(world.now(), &Snapshot::default(), &lines).1
+}
+
+#[tokio::test]
+async fn a_line_that_another_attempt_follows_is_no_end() {
+    let (world, job) = (World::new(), job("report"));
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, Tags::new());
+    let lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
+    world.release(lease, Outcome::Failed, Some(SECOND)).await;
+    assert_eq!(fate_by_lines(&world, &mut progress).await, Fate::Forgotten);
+    world.pass(SECOND);
+    let lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
+    world.release(lease, Outcome::Succeeded, None).await;
+    let over = Fate::Over(Outcome::Succeeded);
+    assert_eq!(fate_by_lines(&world, &mut progress).await, over);
+}
+
+#[tokio::test]
+async fn the_line_of_one_shard_is_not_the_end_of_all() {
+    let (world, job) = (World::new(), job("report"));
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, Tags::new());
+    for (shard, fate) in [(0, Fate::Forgotten), (1, Fate::Over(Outcome::Succeeded))] {
+        let claim = world.claim("r1", &job, at, |claim| {
+            claim.shards = 2;
+            claim.shard = shard;
+        });
+        let lease = claim.await.ok().unwrap();
+        world.release(lease, Outcome::Succeeded, None).await;
+        assert_eq!(fate_by_lines(&world, &mut progress).await, fate);
+    }
+}

@@ -1,0 +1,144 @@
+//! What is said of a job, whatever it is at, and of replicas that differ.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::*;
+use crate::scheduler::lease::{FencingToken, Replica, RunId};
+use crate::store::{Pause, ReplicaInfo};
+
+const NOW: Timestamp = Timestamp::from_second(1_795_250_760);
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn attempt(token: u64, replica: &str, standing: Standing) -> LastAttempt {
+    LastAttempt {
+        scheduled_at: NOW - MINUTE,
+        origin: Origin::Schedule,
+        by: None,
+        attempt: u32::from(token > 0),
+        run_id: RunId::new(Uuid::nil()),
+        token: FencingToken::new(token),
+        replica: replica.to_owned(),
+        since: NOW - MINUTE,
+        standing,
+    }
+}
+
+fn state(attempts: Vec<LastAttempt>) -> JobState {
+    JobState {
+        job: JobName::new("report").unwrap(),
+        settled_until: NOW,
+        schedule: String::new(),
+        paused: None,
+        disabled: None,
+        attempts,
+        waiting: Vec::new(),
+        joins: Vec::new(),
+    }
+}
+
+fn shown(state: &JobState) -> JobStatus {
+    JobStatus::of(&state.job, None, Some(state), NOW, false)
+}
+
+const RUNNING: Standing = Standing::Running {
+    deadline: Timestamp::from_second(1_795_250_770),
+};
+
+#[test]
+fn what_is_unfinished_is_told_before_what_keeps_more_from_coming() {
+    let again = Standing::Again {
+        outcome: Outcome::Failed,
+        at: NOW + MINUTE,
+    };
+    let gone = Standing::Running {
+        deadline: NOW - MINUTE,
+    };
+    let failed = Standing::Ended(Outcome::Failed);
+    for (standing, idle, suspended) in [
+        (RUNNING, "running", "running"),
+        (gone, "abandoned", "abandoned"),
+        (again, "waiting_to_retry", "waiting_to_retry"),
+        (Standing::Idle, "waiting", "waiting"),
+        (failed, "failed", "paused"),
+    ] {
+        let mut state = state(vec![attempt(7, "r1", standing)]);
+        assert_eq!(shown(&state).state, idle);
+        state.paused = Some(Pause {
+            since: NOW,
+            by: "alice@db1".to_owned(),
+        });
+        assert_eq!(shown(&state).state, suspended);
+    }
+    let mut state = state(Vec::new());
+    assert_eq!(shown(&state).state, "never_ran");
+    state.disabled = Some(NOW);
+    assert_eq!(shown(&state).state, "disabled");
+    state.waiting = vec![WaitingOccurrence {
+        scheduled_at: NOW,
+        origin: Origin::Trigger,
+        by: Some("alice@db1".to_owned()),
+        since: NOW,
+        start_by: None,
+    }];
+    assert_eq!(shown(&state).state, "waiting");
+}
+
+#[test]
+fn the_last_attempt_of_shards_is_one_that_runs_and_each_holder_is_named_once() {
+    let ended = Standing::Ended(Outcome::Failed);
+    let shards = vec![
+        attempt(7, "r3", ended),
+        attempt(5, "r2", RUNNING),
+        attempt(9, "r1", RUNNING),
+        attempt(8, "r2", RUNNING),
+        attempt(0, "", Standing::Idle),
+    ];
+    let shown = shown(&state(shards));
+    assert_eq!(shown.last.map(|last| last.token), Some(5));
+    let shards = shown.shards.unwrap();
+    assert_eq!((shards.running, shards.over, shards.total), (3, 1, 5));
+    assert_eq!(shards.holders, ["r1", "r2"]);
+    assert_eq!(shown.state, "running");
+}
+
+#[test]
+fn shards_that_ended_differently_have_not_succeeded() {
+    let ends = [Outcome::Succeeded, Outcome::TimedOut, Outcome::Succeeded];
+    let attempts = ends.map(|outcome| attempt(1, "r1", Standing::Ended(outcome)));
+    assert_eq!(shown(&state(attempts.to_vec())).state, "timed_out");
+}
+
+#[test]
+fn replicas_whose_table_differs_from_most_are_marked_and_the_dead_are_not_counted() {
+    let replica = |name: &str, digest: &str, seen_at| ReplicaState {
+        replica: Replica {
+            id: Uuid::nil(),
+            name: name.to_owned(),
+        },
+        info: ReplicaInfo {
+            digest: digest.to_owned(),
+            alive_ms: 10_000,
+            ..ReplicaInfo::default()
+        },
+        seen_at,
+    };
+    let replicas = [
+        replica("a", "old", NOW - MINUTE),
+        replica("b", "old", NOW - MINUTE),
+        replica("c", "new", NOW),
+        replica("d", "old", NOW),
+        replica("e", "new", NOW),
+        replica("f", "", NOW),
+    ];
+    let usual = usual_digest(&replicas, NOW);
+    assert_eq!(usual, Some("new"));
+    let marked = replicas.iter().filter(|one| {
+        let shown = ReplicaStatus::of(one, NOW, usual);
+        shown.config_differs
+    });
+    let marked: Vec<_> = marked.map(|one| one.replica.name.as_str()).collect();
+    assert_eq!(marked, ["d"]);
+    assert_eq!(usual_digest(&replicas[5..], NOW), None);
+}

@@ -1,0 +1,214 @@
+//! What people order, on real replicas: nothing is lost while they are away, and it makes no
+//! difference which of them it concerns.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use test_support::probe::Run;
+use test_support::redis::RedisServer;
+
+use crate::fleet::{Fleet, SOON, instant_ns};
+use crate::together;
+
+const TABLE: &str = r#"
+[defaults]
+lease_ttl = "5s"
+
+[jobs.short]
+schedule = "@manual"
+command = [PROBE, "50"]
+
+[jobs.fails]
+schedule = "@manual"
+shell = "exit 3"
+
+[jobs.some-time]
+schedule = "@manual"
+command = [PROBE, "3000"]
+
+[jobs.long]
+schedule = "@manual"
+command = [PROBE, "60000"]
+
+[jobs.tick]
+schedule = "* * * * * *"
+command = [PROBE, "1"]
+
+[jobs.beat]
+schedule = "* * * * * *"
+command = [PROBE, "1"]
+"#;
+
+/// A store that lives as long as the test, and a fleet on it.
+enum Stage {
+    Sqlite(TempDir),
+    Redis(RedisServer),
+}
+
+impl Stage {
+    fn fleet(&self) -> Fleet {
+        match self {
+            Stage::Sqlite(dir) => {
+                let path = dir.path().join("soloist.db");
+                Fleet::new(format!("sqlite:{}", path.display()), TABLE)
+            }
+            Stage::Redis(server) => Fleet::new(server.url(), TABLE),
+        }
+    }
+}
+
+fn stages() -> [Stage; 2] {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    [Stage::Sqlite(dir), Stage::Redis(RedisServer::start())]
+}
+
+fn of<'r>(runs: &'r [Run], job: &str) -> Vec<&'r Run> {
+    runs.iter().filter(|run| run.job == job).collect()
+}
+
+fn started(runs: &[Run], job: &str) -> Option<Run> {
+    of(runs, job).first().copied().cloned()
+}
+
+/// A command that runs while the test goes on.
+struct Beside(Child);
+
+impl Beside {
+    fn start(mut command: Command) -> Self {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(command.spawn().expect("a program to run"))
+    }
+
+    fn end(self) -> (Option<i32>, String) {
+        let output = self.0.wait_with_output().expect("it ends");
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), stdout)
+    }
+}
+
+#[test]
+fn a_trigger_given_with_all_replicas_down_runs_once_when_they_come() {
+    let _machine = together();
+    for stage in stages() {
+        let fleet = stage.fleet();
+        let told = fleet.json(&["trigger", "short", "--by", "alice", "--json"]);
+        let at = told["scheduled_at"].as_str().expect("an instant");
+        let mut replicas = fleet.start_ready(["a", "b", "c"]);
+        fleet.wait_for_runs(SOON, |runs| started(runs, "short")?.ended_ns);
+        replicas.iter_mut().for_each(|replica| replica.drain());
+        let runs = fleet.runs();
+        let runs = of(&runs, "short");
+        assert_eq!(runs.len(), 1, "{runs:#?}");
+        assert_eq!(runs[0].scheduled_at, at);
+        let status = fleet.json(&["status", "--json"]);
+        let jobs = status["jobs"].as_array().expect("jobs").iter();
+        let job = jobs.clone().find(|job| job["name"] == "short");
+        assert_eq!(job.expect("the job")["last"]["by"], "alice", "{status:#}");
+    }
+}
+
+#[test]
+fn a_wait_tells_what_happens_and_ends_as_the_job_did() {
+    let _machine = together();
+    for stage in stages() {
+        let fleet = stage.fleet();
+        let _replica = fleet.start_ready(["a"]);
+        let (code, stdout, stderr) = fleet.output(&["trigger", "short", "--wait"]);
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        assert!(
+            stdout.contains("short: attempt 1 on a: succeeded after "),
+            "{stdout}"
+        );
+        let (code, stdout, _) = fleet.output(&["trigger", "fails", "--wait"]);
+        assert_eq!(code, Some(1), "{stdout}");
+        let end = stdout.lines().last().unwrap_or_default();
+        assert!(end.starts_with("fails: attempt 1 on a: failed"), "{stdout}");
+        assert!(end.ends_with("exit code 3"), "{stdout}");
+    }
+}
+
+#[test]
+fn a_wait_goes_on_through_the_crash_of_the_holder() {
+    let _machine = together();
+    for stage in stages() {
+        let fleet = stage.fleet();
+        let mut replicas = fleet.start_ready(["a", "b"]);
+        let wait = Beside::start(fleet.command(&["trigger", "some-time", "--wait"]));
+        let first = fleet.wait_for_runs(SOON, |runs| started(runs, "some-time"));
+        let holder = replicas.iter_mut().find(|one| one.name == first.replica);
+        holder.expect("one of the two").kill9();
+        let (code, stdout) = wait.end();
+        assert_eq!(code, Some(0), "{stdout}");
+        assert!(stdout.contains(": lost after "), "{stdout}");
+        let end = stdout.lines().last().unwrap_or_default();
+        assert!(
+            end.contains("attempt 2 on ") && end.contains("succeeded"),
+            "{stdout}"
+        );
+    }
+}
+
+#[test]
+fn a_kill_ends_what_runs_on_whatever_replica() {
+    let _machine = together();
+    for stage in stages() {
+        let fleet = stage.fleet();
+        let _replicas = fleet.start_ready(["a", "b"]);
+        let wait = Beside::start(fleet.command(&["trigger", "long", "--wait"]));
+        fleet.wait_for_runs(SOON, |runs| started(runs, "long"));
+        let killed = fleet.json(&["kill", "long", "--wait", "--by", "alice", "--json"]);
+        assert_eq!(killed["outcome"], "cancelled", "{killed:#}");
+        let (code, stdout) = wait.end();
+        assert_eq!(code, Some(1), "{stdout}");
+        assert!(stdout.contains("killed by alice"), "{stdout}");
+        let run = started(&fleet.runs(), "long").expect("it ran");
+        assert_eq!(run.ended_ns, None, "it was ended, and did not end");
+        let (code, _, stderr) = fleet.output(&["kill", "long"]);
+        assert_eq!(code, Some(1), "{stderr}");
+        let (code, history, _) = fleet.output(&["history", "long", "--json"]);
+        let history: Value = serde_json::from_str(&history).expect("JSON");
+        assert_eq!((code, history.as_array().map(Vec::len)), (Some(0), Some(1)));
+    }
+}
+
+#[test]
+fn a_paused_job_is_skipped_on_every_replica_until_it_is_resumed() {
+    let _machine = together();
+    for stage in stages() {
+        let fleet = stage.fleet();
+        let _first = fleet.start_ready(["a"]);
+        fleet.wait_for_runs(SOON, |runs| started(runs, "tick"));
+        let told = fleet.json(&["pause", "tick", "--json"]);
+        let since = instant_ns(told[0]["paused_since"].as_str().expect("an instant"));
+        let _later = fleet.start_ready(["b"]);
+        // Whoever runs the other job would have run this one, too.
+        let due = |run: &Run| instant_ns(&run.scheduled_at);
+        let second = i128::try_from(Duration::from_secs(1).as_nanos()).expect("small");
+        let beaten = fleet.wait_for_runs(SOON, |runs| {
+            let beats = of(runs, "beat");
+            let last = beats.iter().map(|run| due(run)).max()?;
+            (last > since + 3 * second).then_some(last)
+        });
+        let (code, _, stderr) = fleet.output(&["resume", "tick"]);
+        assert_eq!(code, Some(0), "{stderr}");
+        let again = fleet.wait_for_runs(SOON, |runs| {
+            let ticks = of(runs, "tick");
+            ticks.iter().map(|run| due(run)).find(|at| *at > beaten)
+        });
+        let runs = fleet.runs();
+        let ticks = of(&runs, "tick");
+        let within: Vec<_> = ticks
+            .iter()
+            .filter(|run| due(run) > since && due(run) < again)
+            .collect();
+        assert!(within.is_empty(), "{within:#?}");
+        let history = fleet.json(&["history", "tick", "-n", "1000", "--json"]);
+        let lines = history.as_array().expect("lines");
+        assert!(
+            lines.iter().any(|line| line["outcome"] == "skipped"),
+            "{history:#}"
+        );
+    }
+}
