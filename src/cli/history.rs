@@ -147,19 +147,27 @@ fn used(usage: Option<Usage>) -> [String; 2] {
     [usage.cpu.map(output::short_duration), memory].map(|text| text.unwrap_or("-".to_owned()))
 }
 
-/// How it ended, beyond its outcome.
+/// All that is known of it, beyond its outcome.
 pub(super) fn detail(attempt: &AttemptRecord) -> String {
+    let next = attempt
+        .detail
+        .next_attempt_at
+        .filter(|at| *at > attempt.ended_at)
+        .map(|at| format!("retry at {at}"));
+    let how = Some(how_it_ended(attempt)).filter(|words| !words.is_empty());
+    let parts = [origin(attempt), how, next];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// How it ended, beyond its outcome.
+pub(super) fn how_it_ended(attempt: &AttemptRecord) -> String {
     let detail = &attempt.detail;
     let code = detail
         .exit_code
         .filter(|code| *code != 0)
         .map(|code| format!("exit code {code}"));
     let signal = detail.signal.map(|signal| format!("signal {signal}"));
-    let next = detail
-        .next_attempt_at
-        .filter(|at| *at > attempt.ended_at)
-        .map(|at| format!("retry at {at}"));
-    let parts = [origin(attempt), detail.reason.clone(), code, signal, next];
+    let parts = [detail.reason.clone(), code, signal];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

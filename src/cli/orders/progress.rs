@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use crate::cli::history::detail;
+use crate::cli::history::how_it_ended;
 use crate::cli::output::short_duration;
 use crate::cli::tags;
 use crate::scheduler::job::JobName;
@@ -254,7 +254,7 @@ fn ended(line: &AttemptRecord) -> String {
 
 fn end_of(line: &AttemptRecord) -> String {
     let took = short_duration(line.ended_at.saturating_since(line.started_at));
-    let how = match detail(line) {
+    let how = match how_it_ended(line) {
         words if words.is_empty() => words,
         words => format!(", {words}"),
     };
