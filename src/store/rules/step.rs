@@ -106,7 +106,11 @@ impl<'s, 'c> Step<'s, 'c> {
             attempt: slot.attempt,
             run_id: slot.run_id,
             token: slot.token,
-            replica: slot.holder.name.clone(),
+            replica: match slot.attempt {
+                // Nobody had it: whoever settles it is named.
+                0 => self.call.caller.replica.name.clone(),
+                _ => slot.holder.name.clone(),
+            },
             started_at: slot.since,
             ended_at: self.call.now,
             outcome,
