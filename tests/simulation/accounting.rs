@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use soloist::scheduler::EndedHow;
 use soloist::scheduler::job::{Job, JobName, OnCrash};
 use soloist::scheduler::lease::{Cause, Order, OrderAnswer, OrderKind, RunId};
 use soloist::scheduler::policy::{CatchUp, Concurrency, Retry, Tags};
 use soloist::scheduler::schedule::Schedule;
 use soloist::scheduler::time::Timestamp;
-use soloist::store::{AttemptRecord, JobState, Standing, Store};
+use soloist::store::{AttemptRecord, JobState, Standing};
 use uuid::Uuid;
 
 use crate::laws::{for_each_seed, job, utc};
@@ -98,9 +97,7 @@ fn follower(name: &str, after: &[&str]) -> Job {
 }
 
 fn snapshot(world: &World) -> Vec<JobState> {
-    let answered = world.store.snapshot().now_or_never();
-    let answered = answered.expect("the memory store answers at once");
-    answered.expect("and always").answer.jobs
+    world.snapshot().jobs
 }
 
 fn state_of(world: &World, name: &JobName) -> Option<JobState> {

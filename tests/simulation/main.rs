@@ -11,4 +11,5 @@ mod happening;
 mod laws;
 mod policies;
 mod recovery;
+mod table;
 mod world;
