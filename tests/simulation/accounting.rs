@@ -32,7 +32,7 @@ struct Segment {
 }
 
 /// What a test knows of a job beside the ledger.
-struct Life {
+pub(crate) struct Life {
     /// Accounts begin after this.
     since: Timestamp,
     /// Schedules that were in force before the present one.
@@ -107,11 +107,16 @@ fn state_of(world: &World, name: &JobName) -> Option<JobState> {
 impl Life {
     fn begin(world: &World, job: &Job) -> Option<Self> {
         let state = state_of(world, &job.name)?;
-        Some(Self {
+        Some(Self::from(&state, job))
+    }
+
+    /// From a state on that the ledger has told.
+    pub(crate) fn from(state: &JobState, job: &Job) -> Self {
+        Self {
             since: state.settled_until,
             former: Vec::new(),
             schedule: job.schedule.clone(),
-        })
+        }
     }
 
     /// The instants that have to have a fate, up to `until`.
@@ -194,8 +199,13 @@ fn check(world: &World, life: &Life, job: &Job) {
         .into_iter()
         .filter(|line| line.job == job.name)
         .collect();
+    check_lines(&state, &lines, life, job);
+}
+
+/// The same of what the ledger has told: the state of the job, and its lines, newest first.
+pub(crate) fn check_lines(state: &JobState, lines: &[AttemptRecord], life: &Life, job: &Job) {
     let due = life.due(state.settled_until);
-    let mut fates = fates(&lines, &due);
+    let mut fates = fates(lines, &due);
     // What is not over yet has its place in the record.
     let open = state
         .attempts

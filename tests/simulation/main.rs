@@ -13,3 +13,4 @@ mod policies;
 mod recovery;
 mod table;
 mod world;
+mod year;
