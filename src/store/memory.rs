@@ -6,7 +6,7 @@
 //!
 //! Must never: outlive its process, or be shared by two.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -34,6 +34,8 @@ struct Ledger {
     clock: Arc<dyn Clock>,
     group: Group,
     records: BTreeMap<JobName, Kept>,
+    /// The agendas of the records, in the order of time.
+    agenda: BTreeSet<(Timestamp, JobName)>,
     lines: BTreeMap<JobName, VecDeque<(AttemptRecord, Option<Output>)>>,
     replicas: BTreeMap<uuid::Uuid, ReplicaState>,
 }
@@ -45,6 +47,7 @@ impl MemoryStore {
             clock,
             group: Group::default(),
             records: BTreeMap::new(),
+            agenda: BTreeSet::new(),
             lines: BTreeMap::new(),
             replicas: BTreeMap::new(),
         };
@@ -79,18 +82,35 @@ impl Ledger {
         if let Some(group) = changes.group {
             self.group = group;
         }
-        self.records.extend(changes.records);
+        for (job, kept) in changes.records {
+            self.keep(job, kept);
+        }
         for line in changes.lines {
             self.append(line);
         }
     }
 
+    fn keep(&mut self, job: JobName, kept: Kept) {
+        self.agenda.extend(kept.agenda.map(|at| (at, job.clone())));
+        let agenda = kept.agenda;
+        let before = self.records.insert(job.clone(), kept);
+        if let Some(at) = before.and_then(|kept| kept.agenda)
+            && agenda != Some(at)
+        {
+            self.agenda.remove(&(at, job));
+        }
+    }
+
     fn append(&mut self, line: Line) {
+        let printed = line.output.is_some();
         let lines = self.lines.entry(line.job.clone()).or_default();
         let oldest = line.entry.ended_at - line.retention.age;
         lines.push_front((line.entry.to_record(&line.job), line.output));
         lines.truncate(line.retention.limit as usize);
         lines.retain(|(line, _)| line.ended_at >= oldest);
+        if !printed {
+            return;
+        }
         let with_output = lines.iter_mut().filter(|(_, output)| output.is_some());
         with_output
             .skip(OUTPUTS_KEPT)
@@ -98,15 +118,12 @@ impl Ledger {
     }
 
     fn agenda(&self, window: Window) -> Vec<(JobName, Timestamp)> {
-        let mut agenda: Vec<_> = self
-            .records
-            .iter()
-            .filter_map(|(job, kept)| Some((job.clone(), kept.agenda?)))
-            .filter(|(_, at)| *at > window.after && *at <= window.until)
-            .collect();
-        agenda.sort_by_key(|(_, at)| *at);
-        agenda.truncate(window.limit);
-        agenda
+        let later = self.agenda.iter().skip_while(|(at, _)| *at <= window.after);
+        later
+            .take_while(|(at, _)| *at <= window.until)
+            .take(window.limit)
+            .map(|(at, job)| (job.clone(), *at))
+            .collect()
     }
 
     fn record(&self, job: &JobName) -> Result<Record, Fault> {

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use soloist::scheduler::EndedHow;
 use soloist::scheduler::job::{Job, JobName, OnCrash};
 use soloist::scheduler::lease::{Cause, Order, OrderAnswer, OrderKind, RunId};
 use soloist::scheduler::policy::{CatchUp, Concurrency, Retry, Tags};
 use soloist::scheduler::schedule::Schedule;
 use soloist::scheduler::time::Timestamp;
-use soloist::store::{AttemptRecord, JobState, Standing, Store};
+use soloist::store::{AttemptRecord, JobState, Standing};
 use uuid::Uuid;
 
 use crate::laws::{for_seeds, job, utc};
@@ -36,7 +35,7 @@ struct Segment {
 }
 
 /// What a test knows of a job beside the ledger.
-struct Life {
+pub(crate) struct Life {
     /// Accounts begin after this.
     since: Timestamp,
     /// Schedules that were in force before the present one.
@@ -101,9 +100,7 @@ fn follower(name: &str, after: &[&str]) -> Job {
 }
 
 fn snapshot(world: &World) -> Vec<JobState> {
-    let answered = world.store.snapshot().now_or_never();
-    let answered = answered.expect("the memory store answers at once");
-    answered.expect("and always").answer.jobs
+    world.snapshot().jobs
 }
 
 fn state_of(world: &World, name: &JobName) -> Option<JobState> {
@@ -113,11 +110,16 @@ fn state_of(world: &World, name: &JobName) -> Option<JobState> {
 impl Life {
     fn begin(world: &World, job: &Job) -> Option<Self> {
         let state = state_of(world, &job.name)?;
-        Some(Self {
+        Some(Self::from(&state, job))
+    }
+
+    /// From a state on that the ledger has told.
+    pub(crate) fn from(state: &JobState, job: &Job) -> Self {
+        Self {
             since: state.settled_until,
             former: Vec::new(),
             schedule: job.schedule.clone(),
-        })
+        }
     }
 
     /// The instants that have to have a fate, up to `until`.
@@ -200,8 +202,13 @@ fn check(world: &World, life: &Life, job: &Job) {
         .into_iter()
         .filter(|line| line.job == job.name)
         .collect();
+    check_lines(&state, &lines, life, job);
+}
+
+/// The same of what the ledger has told: the state of the job, and its lines, newest first.
+pub(crate) fn check_lines(state: &JobState, lines: &[AttemptRecord], life: &Life, job: &Job) {
     let due = life.due(state.settled_until);
-    let mut fates = fates(&lines, &due);
+    let mut fates = fates(lines, &due);
     // What is not over yet has its place in the record.
     let open = state
         .attempts

@@ -1,22 +1,17 @@
 //! Calls of the store, as the driver makes them.
 
-use futures_util::FutureExt;
 use soloist::scheduler::lease::Caller;
 use soloist::scheduler::time::BootTime;
 use soloist::scheduler::{Effect, Event};
-use soloist::store::memory::MemoryStore;
 use soloist::store::{ReplicaInfo, Store, StoreError};
 
-fn now<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, String> {
-    let answer = call
-        .now_or_never()
-        .expect("the memory store answers at once");
+fn told<T>(answer: Result<T, StoreError>) -> Result<T, String> {
     answer.map_err(|error| error.to_string())
 }
 
 /// Carries a call out and tells what the driver would tell.
-pub(crate) fn ask(
-    store: &MemoryStore,
+pub(crate) async fn ask(
+    store: &dyn Store,
     effect: &Effect,
     caller: &Caller,
     info: &ReplicaInfo,
@@ -24,7 +19,7 @@ pub(crate) fn ask(
 ) -> Event {
     match effect {
         Effect::Register(jobs) => {
-            let result = now(store.register(caller, jobs));
+            let result = told(store.register(caller, jobs).await);
             Event::Registered {
                 jobs: jobs.clone(),
                 sent,
@@ -32,7 +27,7 @@ pub(crate) fn ask(
             }
         }
         Effect::Claim(claims) => {
-            let result = now(store.claim(caller, claims));
+            let result = told(store.claim(caller, claims).await);
             Event::Claimed {
                 claims: claims.clone(),
                 sent,
@@ -40,7 +35,7 @@ pub(crate) fn ask(
             }
         }
         Effect::Renew(renewals) => {
-            let result = now(store.renew(caller, renewals));
+            let result = told(store.renew(caller, renewals).await);
             Event::Renewed {
                 renewals: renewals.clone(),
                 sent,
@@ -52,13 +47,13 @@ pub(crate) fn ask(
             Event::Released {
                 runs,
                 sent,
-                result: now(store.release(caller, releases)),
+                result: told(store.release(caller, releases).await),
             }
         }
         Effect::Observe(scope) => Event::Observed {
             scope: *scope,
             sent,
-            result: now(store.observe(caller, info, *scope)),
+            result: told(store.observe(caller, info, *scope).await),
         },
         other => unreachable!("not a call: {other:?}"),
     }

@@ -11,4 +11,6 @@ mod happening;
 mod laws;
 mod policies;
 mod recovery;
+mod table;
 mod world;
+mod year;

@@ -3,28 +3,25 @@
 mod faults;
 mod guardian;
 mod network;
+mod premises;
+mod runs;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use soloist::clock::Clock;
 use soloist::scheduler::job::Job;
-use soloist::scheduler::lease::{AttemptDetail, FencingToken, Output, Replica, RunId};
+use soloist::scheduler::lease::{Replica, RunId};
 use soloist::scheduler::policy::Tags;
 use soloist::scheduler::time::{BootTime, Timestamp};
-use soloist::scheduler::{
-    Attempt, Effect, EndedHow, Ending, Event, Notice, Purpose, Scheduler, Settings,
-};
-use soloist::store::memory::MemoryStore;
-use soloist::store::{AttemptRecord, ReplicaInfo, Store, StoreEvent};
-use tokio::sync::broadcast;
+use soloist::scheduler::{Attempt, Effect, EndedHow, Event, Notice, Purpose, Scheduler, Settings};
+use soloist::store::{AttemptRecord, ReplicaInfo, Snapshot};
 use uuid::Uuid;
 
+pub(crate) use self::premises::{Premises, Real, StoreClock};
+pub(crate) use self::runs::Run;
 pub(crate) use crate::chance::Chance;
 use crate::happening::Happening;
 
@@ -33,24 +30,6 @@ const GENESIS_MS: i64 = 1_795_212_000_000;
 
 /// How long a call waits for its answer, as the driver has it.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The store's clock: the world's time plus a shift that a test may move.
-#[derive(Debug, Default)]
-struct StoreClock {
-    millis: AtomicI64,
-    shift: AtomicI64,
-}
-
-impl Clock for StoreClock {
-    fn wall(&self) -> Timestamp {
-        let millis = self.millis.load(Ordering::Relaxed) + self.shift.load(Ordering::Relaxed);
-        Timestamp::from_millis(GENESIS_MS + millis)
-    }
-
-    fn boot(&self) -> BootTime {
-        unreachable!("a store has no boot clock")
-    }
-}
 
 /// What may go wrong, in per cent of calls, and how slow the network is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,51 +42,31 @@ pub(crate) struct Network {
 /// How an attempt ends.
 pub(crate) type Fate = fn(&mut Chance, &Attempt) -> EndedHow;
 
+/// What becomes of each attempt that nobody ends: after how long it ends, and how.
+pub(crate) type Plot = Box<dyn Fn(&Attempt) -> (Duration, EndedHow)>;
+
 /// How long a job's attempt runs.
 pub(crate) type Length = fn(&mut Chance) -> Duration;
-
-/// By when the guardian ends an attempt, by the world's time.
-#[derive(Clone, Copy, Debug)]
-struct Guarded {
-    stop_at: Duration,
-    kill_at: Duration,
-    /// It was sent TERM, and no later guard helps it.
-    ending: bool,
-}
-
-/// An attempt as the checker sees it.
-#[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub(crate) job: String,
-    pub(crate) scheduled_at: Timestamp,
-    pub(crate) attempt: u32,
-    pub(crate) shard: u32,
-    pub(crate) token: FencingToken,
-    pub(crate) replica: usize,
-    /// In which life of the replica.
-    life: u64,
-    /// What its guardian holds, by the world's time.
-    guard: Guarded,
-    pub(crate) started: Duration,
-    pub(crate) ended: Option<Duration>,
-    pub(crate) completed: bool,
-}
 
 pub(crate) struct World {
     pub(crate) chance: Chance,
     pub(crate) network: Network,
     pub(crate) now: Duration,
     pub(crate) runs: BTreeMap<RunId, Run>,
+    /// Those that have not ended.
+    alive: BTreeSet<RunId>,
     /// Until when the store keeps each lease for its holder, by the world's time.
     deadlines: HashMap<RunId, Duration>,
     pub(crate) replicas: Vec<SimReplica>,
-    pub(crate) store: Arc<MemoryStore>,
-    store_clock: Arc<StoreClock>,
-    news: broadcast::Receiver<StoreEvent>,
+    store: Premises,
+    /// The store's clock is ahead of the world's time by this.
+    clock_shift_ms: i64,
     pub(crate) jobs: Vec<Arc<Job>>,
     length: Length,
     /// How attempts end that nobody ends.
     pub(crate) fate: Fate,
+    /// Takes the place of `length` and `fate`.
+    pub(crate) plot: Option<Plot>,
     queue: BinaryHeap<Reverse<(Duration, u64, Happening)>>,
     sequence: u64,
 }
@@ -164,12 +123,17 @@ impl fmt::Debug for World {
 
 impl World {
     pub(crate) fn new(seed: u64, jobs: Vec<Job>, length: Length) -> Self {
-        let store_clock = Arc::new(StoreClock::default());
-        let clock: Arc<dyn Clock> = Arc::clone(&store_clock) as Arc<dyn Clock>;
-        let store = Arc::new(MemoryStore::new(clock));
+        Self::on(Premises::new(None), seed, jobs, length)
+    }
+
+    /// A world over a store of some other kind.
+    pub(crate) fn on(store: Premises, seed: u64, jobs: Vec<Job>, length: Length) -> Self {
+        store.set_clock(Timestamp::from_millis(GENESIS_MS));
         Self {
-            news: store.events(),
             store,
+            clock_shift_ms: 0,
+            plot: None,
+            alive: BTreeSet::new(),
             fate: |_, _| EndedHow::Succeeded,
             chance: Chance::new(seed),
             network: Network {
@@ -180,7 +144,6 @@ impl World {
             runs: BTreeMap::new(),
             deadlines: HashMap::new(),
             replicas: Vec::new(),
-            store_clock,
             jobs: jobs.into_iter().map(Arc::new).collect(),
             length,
             queue: BinaryHeap::new(),
@@ -248,8 +211,7 @@ impl World {
 
     /// Who runs something now.
     pub(crate) fn holder(&self) -> Option<usize> {
-        let mut alive = self.runs.values().filter(|run| run.ended.is_none());
-        alive.next().map(|run| run.replica)
+        self.alive.first().map(|id| self.runs[id].replica)
     }
 
     pub(crate) fn drain(&mut self, number: usize) {
@@ -262,10 +224,12 @@ impl World {
 
     /// The ledger, newest first.
     pub(crate) fn history(&self) -> Vec<AttemptRecord> {
-        let history = self.store.history(None, usize::MAX).now_or_never();
-        history
-            .expect("the memory store answers at once")
-            .expect("and always")
+        self.store.history()
+    }
+
+    /// What the ledger holds beside it.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.store.snapshot()
     }
 
     /// Lets a time pass that chance draws out.
@@ -292,8 +256,13 @@ impl World {
 
     fn pass_to(&mut self, at: Duration) {
         self.now = self.now.max(at);
+        self.set_store_clock();
+    }
+
+    fn set_store_clock(&self) {
         let millis = i64::try_from(self.now.as_millis()).expect("a short simulation");
-        self.store_clock.millis.store(millis, Ordering::Relaxed);
+        let reads = GENESIS_MS + millis + self.clock_shift_ms;
+        self.store.set_clock(Timestamp::from_millis(reads));
     }
 
     fn boot(&self, number: usize) -> BootTime {
@@ -358,26 +327,6 @@ impl World {
             Happening::GuardDue { run } => self.guard_due(run),
             Happening::Wake { .. } | Happening::Deliver { .. } => {}
         }
-    }
-
-    fn end_run(&mut self, run_id: RunId, replica: usize, life: u64, how: EndedHow) {
-        let now = self.now;
-        let Some(run) = self.runs.get_mut(&run_id).filter(|run| run.ended.is_none()) else {
-            return;
-        };
-        run.ended = Some(now);
-        run.completed = how == EndedHow::Succeeded;
-        let ending = Ending {
-            how,
-            detail: AttemptDetail::default(),
-            output: Output::default(),
-        };
-        let event = Box::new(Event::AttemptEnded { run_id, ending });
-        self.happen(Happening::Deliver {
-            replica,
-            life,
-            event,
-        });
     }
 
     fn give(&mut self, number: usize, event: Event) {
@@ -456,41 +405,5 @@ impl World {
     fn note(&mut self, number: usize, notice: &Notice) {
         let line = format!("{:?} {notice:?}", self.now);
         self.replicas[number].notices.push(line);
-    }
-
-    fn start_run(&mut self, number: usize, life: u64, attempt: &Attempt) {
-        let run = Run {
-            job: attempt.job.name.to_string(),
-            scheduled_at: attempt.scheduled_at,
-            attempt: attempt.number,
-            shard: attempt.shard,
-            token: attempt.token,
-            replica: number,
-            life,
-            guard: self.by_the_worlds_time(number, attempt.guard),
-            started: self.now,
-            ended: None,
-            completed: false,
-        };
-        self.runs.insert(attempt.run_id, run);
-        self.guard(attempt.run_id, attempt.guard);
-        let length = (self.length)(&mut self.chance);
-        let how = (self.fate)(&mut self.chance, attempt);
-        let end = Happening::EndOfRun {
-            run: attempt.run_id,
-            replica: number,
-            life,
-            how,
-        };
-        self.push(self.now + length, end);
-    }
-
-    /// Attempts of each job that are alive now.
-    pub(crate) fn alive(&self) -> HashMap<&str, usize> {
-        let mut alive = HashMap::new();
-        for run in self.runs.values().filter(|run| run.ended.is_none()) {
-            *alive.entry(run.job.as_str()).or_default() += 1;
-        }
-        alive
     }
 }

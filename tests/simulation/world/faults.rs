@@ -1,11 +1,8 @@
 //! What a test may do to a world.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use soloist::scheduler::lease::{Caller, FencingToken, Order, OrderAnswer, Replica};
-use soloist::store::Store;
 use uuid::Uuid;
 
 use super::World;
@@ -16,9 +13,14 @@ impl World {
         self.replicas[number].scheduler = None;
         self.replicas[number].life += 1;
         let now = self.now;
-        for run in self.runs.values_mut().filter(|run| run.replica == number) {
-            run.ended.get_or_insert(now);
-        }
+        let runs = &mut self.runs;
+        self.alive.retain(|id| {
+            let run = runs.get_mut(id).expect("it was started");
+            if run.replica == number {
+                run.ended = Some(now);
+            }
+            run.ended.is_none()
+        });
     }
 
     /// SIGSTOP to the daemon, and SIGCONT after a while; what it runs runs on.
@@ -37,10 +39,9 @@ impl World {
             token_floor: FencingToken::default(),
             send_by: None,
         };
-        let answered = self.store.order(&caller, &[order]).now_or_never();
-        let answered = answered.expect("the memory store answers at once");
+        let answer = self.store.order(&caller, order);
         self.spread_news();
-        answered.expect("and always").answer.remove(0)
+        answer
     }
 
     /// The store can't be reached from now on by any replica (or can again).
@@ -55,7 +56,8 @@ impl World {
 
     /// The store's wall clock steps.
     pub(crate) fn step_store_clock(&mut self, by_ms: i64) {
-        self.store_clock.shift.fetch_add(by_ms, Ordering::Relaxed);
+        self.clock_shift_ms += by_ms;
+        self.set_store_clock();
     }
 
     /// From now on the store does what it is told, and nobody hears that it did (or again).

@@ -7,7 +7,8 @@ use soloist::scheduler::lease::{Claim, ClaimAnswer, RenewalAnswer, RunId};
 use soloist::scheduler::margins::Margins;
 use soloist::scheduler::{EndedHow, Event, Guard};
 
-use super::{Guarded, Run, World};
+use super::World;
+use super::runs::{Guarded, Run};
 use crate::happening::Happening;
 
 /// How late the guardian may be on the processor, in microseconds.
@@ -66,8 +67,7 @@ impl World {
     /// shorter than the one before: an attempt is never asked to end for its lease being renewed.
     fn check_guard(&self, run_id: RunId, told: Guarded) {
         let run = &self.runs[&run_id];
-        let job = self.jobs.iter().find(|job| job.name.as_str() == run.job);
-        let kept_back = Margins::of(job.expect("of the table").lease_ttl).kill_margin();
+        let kept_back = Margins::of(run.ttl).kill_margin();
         let deadline = self.deadlines[&run_id];
         assert!(
             told.kill_at + kept_back <= deadline,
@@ -124,11 +124,10 @@ impl World {
         let job = claim.occurrence.job.as_str();
         let due = claim.occurrence.scheduled_at;
         let sibling = |run: &Run| run.scheduled_at == due && run.shard != claim.shard;
-        let mut others = self.runs.iter().filter(|(id, run)| {
-            let other = **id != claim.run_id && run.job == job && run.ended.is_none();
-            other && !sibling(run)
-        });
-        let guarded = others.find(|(_, run)| run.guard.kill_at > self.now);
+        let alive = self.alive.iter().filter(|id| **id != claim.run_id);
+        let runs = alive.map(|id| &self.runs[id]);
+        let mut others = runs.filter(|run| run.job == job && !sibling(run));
+        let guarded = others.find(|run| run.guard.kill_at > self.now);
         assert!(
             guarded.is_none(),
             "granted to another before its guard ended: {guarded:#?}\n{self:?}"

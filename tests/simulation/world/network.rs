@@ -8,7 +8,7 @@ use soloist::scheduler::{Effect, Event};
 use soloist::store::{ReplicaInfo, StoreEvent};
 
 use super::{CALL_TIMEOUT, World};
-use crate::calls::{ask, failure};
+use crate::calls::failure;
 use crate::happening::Happening;
 
 impl World {
@@ -53,7 +53,7 @@ impl World {
         sent: BootTime,
     ) {
         let lost = self.chance.percent(self.network.lose_reply);
-        let event = ask(&self.store, &effect, caller, info, sent);
+        let event = self.store.ask(replica, &effect, caller, info, sent);
         self.note_leases(&event);
         self.spread_news();
         if lost {
@@ -72,7 +72,7 @@ impl World {
 
     /// What the store announces reaches every replica, or is lost.
     pub(super) fn spread_news(&mut self) {
-        while let Ok(news) = self.news.try_recv() {
+        while let Some(news) = self.store.next_news() {
             for replica in 0..self.replicas.len() {
                 let cut_off = self.replicas[replica].cut_off;
                 if cut_off || self.chance.percent(self.network.lose_reply) {

@@ -5,6 +5,9 @@
  *   SOLOIST_TEST_WALL_SHIFT_FILE  a file of eight bytes, a native 64-bit integer in
  *                                 milliseconds that is added. Read at each look at the clock,
  *                                 so that a test can make the clock step.
+ *   SOLOIST_TEST_WALL_CLOCK_FILE  the same, but the integer is what the clock reads, in
+ *                                 milliseconds since the Unix epoch: it stands still until the
+ *                                 test sets it anew.
  *
  * Only readings of CLOCK_REALTIME are shifted: the monotonic and boot clocks are left alone,
  * as they are when an administrator sets the time. Timers that the kernel keeps in wall time
@@ -22,22 +25,33 @@
 
 static int64_t fixed_ms;
 static const volatile int64_t *stepping_ms;
+static const volatile int64_t *standing_ms;
+
+static const volatile int64_t *map(const char *variable) {
+    const char *path = getenv(variable);
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return NULL;
+    void *mapped = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    return mapped != MAP_FAILED ? mapped : NULL;
+}
 
 __attribute__((constructor)) static void begin(void) {
     const char *fixed = getenv("SOLOIST_TEST_WALL_SHIFT_MS");
     if (fixed)
         fixed_ms = strtoll(fixed, NULL, 10);
-    const char *path = getenv("SOLOIST_TEST_WALL_SHIFT_FILE");
-    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0)
-        return;
-    void *mapped = mmap(NULL, sizeof *stepping_ms, PROT_READ, MAP_SHARED, fd, 0);
-    if (mapped != MAP_FAILED)
-        stepping_ms = mapped;
-    close(fd);
+    stepping_ms = map("SOLOIST_TEST_WALL_SHIFT_FILE");
+    standing_ms = map("SOLOIST_TEST_WALL_CLOCK_FILE");
 }
 
 static void shift(struct timespec *at) {
+    if (standing_ms) {
+        int64_t now_ms = *standing_ms;
+        at->tv_sec = now_ms / 1000;
+        at->tv_nsec = now_ms % 1000 * 1000000;
+        return;
+    }
     int64_t ms = fixed_ms + (stepping_ms ? *stepping_ms : 0);
     int64_t ns = at->tv_nsec + ms % 1000 * 1000000;
     at->tv_sec += ms / 1000 + (ns >= 1000000000) - (ns < 0);

@@ -1,8 +1,9 @@
 //! Wall clocks that a test sets: for a whole process, by a library that is loaded into it.
 
 use std::collections::hash_map::DefaultHasher;
+use std::fs::File;
 use std::hash::{Hash as _, Hasher as _};
-use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -14,7 +15,10 @@ const SOURCE: &str = include_str!("clock_shim.c");
 pub const SHIFT_VARIABLE: &str = "SOLOIST_TEST_WALL_SHIFT_MS";
 
 /// A file with a shift that may change while the process runs.
-const FILE_VARIABLE: &str = "SOLOIST_TEST_WALL_SHIFT_FILE";
+const SHIFT_FILE: &str = "SOLOIST_TEST_WALL_SHIFT_FILE";
+
+/// A file with what a clock reads that stands still in between.
+const CLOCK_FILE: &str = "SOLOIST_TEST_WALL_CLOCK_FILE";
 
 /// The library that shifts CLOCK_REALTIME, built by `cc` when it is first asked for: set
 /// `LD_PRELOAD` to it and [`SHIFT_VARIABLE`] to the shift.
@@ -56,11 +60,49 @@ fn build() -> PathBuf {
     library
 }
 
+/// A number that a test sets and a process has mapped.
+#[derive(Debug)]
+struct Setting {
+    path: PathBuf,
+    file: File,
+}
+
+impl Setting {
+    fn new(millis: i64) -> Self {
+        static CREATED: AtomicU32 = AtomicU32::new(0);
+        let number = CREATED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("clock-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let file = File::create(&path).expect("a writable directory");
+        let setting = Self { path, file };
+        setting.set(millis);
+        setting
+    }
+
+    /// In place and never truncated: the process has the file mapped.
+    fn set(&self, millis: i64) {
+        let bytes = millis.to_ne_bytes();
+        self.file.write_all_at(&bytes, 0).expect("eight bytes");
+    }
+
+    fn environment(&self, variable: &str) -> Vec<(String, String)> {
+        let text = |path: PathBuf| path.into_os_string().into_string().expect("a UTF-8 path");
+        vec![
+            ("LD_PRELOAD".to_owned(), text(clock_shim())),
+            (variable.to_owned(), text(self.path.clone())),
+        ]
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
 /// A wall clock that a test makes step while the process that has it runs.
 #[derive(Debug)]
-pub struct SteppingClock {
-    path: PathBuf,
-}
+pub struct SteppingClock(Setting);
 
 impl SteppingClock {
     /// A clock that is right.
@@ -70,13 +112,7 @@ impl SteppingClock {
     /// When its file can't be written.
     #[must_use]
     pub fn new() -> Self {
-        static CREATED: AtomicU32 = AtomicU32::new(0);
-        let number = CREATED.fetch_add(1, Ordering::Relaxed);
-        let name = format!("stepping-clock-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let clock = Self { path };
-        clock.set(0);
-        clock
+        Self(Setting::new(0))
     }
 
     /// How far ahead of the host's clock it is from now on, in milliseconds; may be negative.
@@ -85,25 +121,13 @@ impl SteppingClock {
     ///
     /// When its file can't be written.
     pub fn set(&self, shift_ms: i64) {
-        // In place and never truncated: the process has the file mapped.
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&self.path)
-            .expect("a writable directory");
-        file.write_all(&shift_ms.to_ne_bytes())
-            .expect("eight bytes");
+        self.0.set(shift_ms);
     }
 
     /// What a process is given to have this clock.
     #[must_use]
     pub fn environment(&self) -> Vec<(String, String)> {
-        let text = |path: PathBuf| path.into_os_string().into_string().expect("a UTF-8 path");
-        vec![
-            ("LD_PRELOAD".to_owned(), text(clock_shim())),
-            (FILE_VARIABLE.to_owned(), text(self.path.clone())),
-        ]
+        self.0.environment(SHIFT_FILE)
     }
 }
 
@@ -113,9 +137,34 @@ impl Default for SteppingClock {
     }
 }
 
-impl Drop for SteppingClock {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+/// A wall clock that stands still wherever a test sets it, while the process that has it runs.
+#[derive(Debug)]
+pub struct StandingClock(Setting);
+
+impl StandingClock {
+    /// A clock that reads this, in milliseconds since the Unix epoch.
+    ///
+    /// # Panics
+    ///
+    /// When its file can't be written.
+    #[must_use]
+    pub fn new(reads_ms: i64) -> Self {
+        Self(Setting::new(reads_ms))
+    }
+
+    /// Sets it.
+    ///
+    /// # Panics
+    ///
+    /// When its file can't be written.
+    pub fn set(&self, reads_ms: i64) {
+        self.0.set(reads_ms);
+    }
+
+    /// What a process is given to have this clock.
+    #[must_use]
+    pub fn environment(&self) -> Vec<(String, String)> {
+        self.0.environment(CLOCK_FILE)
     }
 }
 
@@ -177,5 +226,13 @@ mod tests {
         assert_eq!(ahead_minutes(clock.environment()), 0);
         clock.set(-HOUR_MS);
         assert_eq!(ahead_minutes(clock.environment()), -60);
+    }
+
+    #[test]
+    fn a_clock_stands_still_where_it_is_set() {
+        let clock = StandingClock::new(1_234_567_890);
+        assert_eq!(date(clock.environment()), 1_234_567_890);
+        clock.set(987_654_321_001);
+        assert_eq!(date(clock.environment()), 987_654_321_001);
     }
 }
