@@ -51,7 +51,12 @@ impl Scheduler {
         let Some(store_now) = self.clock.reached(now) else {
             return;
         };
-        for due in self.table.take_due(store_now) {
+        let mut due = self.table.take_due(store_now);
+        if self.settings.max_running.is_some() {
+            // Where there is not room for all, no job is always the last.
+            due.sort_by_key(|due| due.turn());
+        }
+        for due in due {
             self.claim_one(due, store_now, now);
         }
     }
@@ -94,6 +99,26 @@ impl Scheduler {
                 // It only writes down that nobody ran it; once is enough.
                 return;
             }
+        }
+    }
+
+    /// A claim came to a job that is suspended since then. What was due before that, where it
+    /// was not sure that others had claimed it, is claimed now.
+    fn claim_before(&mut self, claim: &Claim, since: Timestamp, now: BootTime) {
+        let just_after = since + Duration::from_millis(1);
+        let entry = self.table.get(&claim.occurrence.job).cloned();
+        let unsure = claim.missed_until.is_some() && claim.shard == 0;
+        let due = entry.filter(|_| unsure).and_then(|entry| {
+            let scheduled_at = entry.job.schedule.last_before(just_after)?;
+            Some(Due {
+                entry,
+                scheduled_at,
+                passed_over: None,
+            })
+        });
+        if let (Some(due), Some(store_now)) = (due, self.clock.reached(now)) {
+            self.unsure.insert(claim.occurrence.job.clone());
+            self.claim_one(due, store_now, now);
         }
     }
 
@@ -147,7 +172,10 @@ impl Scheduler {
         if claim.unplaced || self.room() > 0 {
             return self.claims.add(claim, at.max(now));
         }
-        self.deferred.push_back(claim);
+        self.deferred.push_back(Claim {
+            no_room: true,
+            ..claim
+        });
     }
 
     /// Sends what waited for room: while there is some, or as it is too late. The store then
@@ -161,11 +189,8 @@ impl Scheduler {
         {
             self.claims.add(claim, now);
         }
-        let late = |claim: &mut Claim| claim.claim_by < store_now;
-        let (late, rest): (Vec<_>, Vec<_>) = self
-            .deferred
-            .drain(..)
-            .partition(|claim| late(&mut claim.clone()));
+        let all = self.deferred.drain(..);
+        let (late, rest): (Vec<_>, Vec<_>) = all.partition(|claim| claim.claim_by < store_now);
         self.deferred.extend(rest);
         late.into_iter()
             .for_each(|claim| self.claims.add(claim, now));
@@ -250,7 +275,11 @@ impl Scheduler {
                     unfinished: held,
                 });
             }
-            ClaimAnswer::Finished | ClaimAnswer::Suspended => self.claims.settle(id),
+            ClaimAnswer::Finished => self.claims.settle(id),
+            ClaimAnswer::Suspended { since } => {
+                self.claims.settle(id);
+                self.claim_before(&claim, since, now);
+            }
             ClaimAnswer::Waiting => {
                 self.claims.settle(id);
                 self.report(Notice::Waiting { occurrence });

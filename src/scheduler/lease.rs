@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::asking::{
-    Enrolment, Observation, ObservedLease, Opening, Order, OrderAnswer, OrderKind, Peer,
-    Registration, ScheduleChange, Scope,
+    CommonInstant, Enrolment, Observation, ObservedLease, Opening, Order, OrderAnswer, OrderKind,
+    Peer, Registration, ScheduleChange, Scope,
 };
 pub use self::claim::{
     Claim, ClaimAnswer, Dependent, Dependents, Grant, Held, Origin, Retention, Sighting,

@@ -4,16 +4,18 @@
 use std::time::Duration;
 
 use super::job::JobName;
-use super::lease::{BATCH_LIMIT, Enrolment, Registration, ScheduleChange};
+use super::lease::{BATCH_LIMIT, CommonInstant, Enrolment, Registration, ScheduleChange};
+use super::policy::CatchUp;
 use super::schedule::Schedule;
+use super::table::Entry;
 use super::time::{BootTime, Timestamp};
 use super::{CallResult, Effect, Notice, Purpose, Scheduler};
 
 /// How long a failed registration waits before it is sent again.
 const REGISTER_RETRY: Duration = Duration::from_secs(1);
 
-/// How far two schedules are compared: as many occurrences as can be caught up with.
-const AGREEMENT_STEPS: usize = 1000;
+/// How many instants of two schedules are compared at most.
+const COMPARED: usize = 10_000;
 
 /// The ledger may have occurrences settled this far ahead of now before people are told.
 const SETTLED_AHEAD_TOLERATED: Duration = Duration::from_secs(60);
@@ -72,17 +74,15 @@ impl Scheduler {
             return;
         };
         let former = Schedule::from_identity(&from, enrolment.job.as_str());
-        let keep_from = former.and_then(|former| {
-            let schedule = &entry.job.schedule;
-            agreement(&former, schedule, settled_until, store_now)
-        });
+        let common = |former: Schedule| entry.common(&former, settled_until, store_now);
+        let run = former.map(common).unwrap_or_default();
         let (job, to) = (enrolment.job.clone(), enrolment.schedule.clone());
         self.report(Notice::ScheduleChanged {
             job,
             from: from.clone(),
             to,
         });
-        enrolment.change = Some(ScheduleChange { from, keep_from });
+        enrolment.change = Some(ScheduleChange { from, run });
         self.registration.waiting.push(enrolment);
     }
 
@@ -108,28 +108,35 @@ impl Scheduler {
     }
 }
 
-/// The oldest instant after `since` and not after `until` from which on, up to `until`, both
-/// schedules are due at the same instants. The search goes back a limited number of steps.
-fn agreement(
-    former: &Schedule,
-    schedule: &Schedule,
-    since: Timestamp,
-    until: Timestamp,
-) -> Option<Timestamp> {
-    let just_after = until + Duration::from_millis(1);
-    let mut cursor = (
-        former.last_before(just_after),
-        schedule.last_before(just_after),
-    );
-    let mut agreed = None;
-    for _ in 0..AGREEMENT_STEPS {
-        match cursor {
-            (Some(one), Some(other)) if one == other && one > since => {
-                agreed = Some(one);
-                cursor = (former.last_before(one), schedule.last_before(one));
-            }
-            _ => break,
-        }
+impl Entry {
+    /// The unsettled instants that a former schedule has too and that still are to run.
+    fn common(
+        &self,
+        former: &Schedule,
+        settled_until: Timestamp,
+        now: Timestamp,
+    ) -> Vec<CommonInstant> {
+        let schedule = &self.job.schedule;
+        let most = match self.job.catch_up {
+            CatchUp::Latest => 1,
+            CatchUp::All { limit } => limit as usize,
+            CatchUp::None => 0,
+        };
+        let newest = schedule.last_before(now + Duration::from_millis(1));
+        let back = std::iter::successors(newest, |at| schedule.last_before(*at));
+        let in_time = |at: &Timestamp| *at > settled_until && self.job.start_by(*at) >= now;
+        let both = back.take(COMPARED).take_while(in_time);
+        let mut common: Vec<_> = both.filter(|at| former.has(*at)).take(most).collect();
+        common.reverse();
+        let mut before = settled_until;
+        let instants = common.into_iter().map(|at| CommonInstant {
+            at,
+            start_by: self.job.start_by(at),
+            missed_before: {
+                let next = former.next_after(std::mem::replace(&mut before, at));
+                next.is_some_and(|next| next < at)
+            },
+        });
+        instants.collect()
     }
-    agreed
 }

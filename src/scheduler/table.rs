@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::job::{Job, JobName};
 use super::lease::{Claim, Dependent, Dependents, Enrolment, Occurrence, Origin, RunId};
 use super::policy::{CatchUp, Tags, matches};
+use super::spread::Spread;
 use super::time::Timestamp;
 
 /// How long after the last instant at which another replica could have started an occurrence
@@ -52,6 +53,14 @@ pub(super) struct Due {
     pub(super) scheduled_at: Timestamp,
     /// The oldest of them, when there is more than one: this replica fell behind.
     pub(super) passed_over: Option<Timestamp>,
+}
+
+impl Due {
+    /// A number by which those that fall due together are put in an order.
+    pub(super) fn turn(&self) -> u64 {
+        let occurrence = self.entry.occurrence(self.scheduled_at);
+        Spread::of("turn", &occurrence).number()
+    }
 }
 
 impl Entry {

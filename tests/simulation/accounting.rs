@@ -357,15 +357,20 @@ fn edit(world: &mut World, lives: &mut [Life], number: usize) {
         }
     }
     let lines = world.history();
-    let line = lines.iter().find(|line| {
+    let changed = |line: &&AttemptRecord| {
         let cause = line.detail.cause == Some(Cause::ScheduleChanged);
         line.job == name && cause && line.detail.since >= Some(before)
-    });
+    };
+    let until = lines
+        .iter()
+        .filter(changed)
+        .map(|line| line.scheduled_at)
+        .max();
     let life = &mut lives[number];
     let schedule = std::mem::replace(&mut life.schedule, utc(name.as_str(), text));
     life.former.push(Segment {
         schedule,
-        until: line.map_or(before, |line| line.scheduled_at),
+        until: until.unwrap_or(before),
     });
 }
 

@@ -270,7 +270,7 @@ fn what_a_changed_schedule_took_along_is_told_by_the_former_one() {
     world.set("22:30:00");
     let change = ScheduleChange {
         from: before.schedule.identity(),
-        keep_from: None,
+        run: Vec::new(),
     };
     world.register(&after, Some(change));
     world.table = Some(vec![after]);
@@ -278,9 +278,9 @@ fn what_a_changed_schedule_took_along_is_told_by_the_former_one() {
         world.why("daily", "22:00:00"),
         [
             "daily at 2026-11-20T22:00:00Z never started: it was missed.",
-            "All that fell due after 2026-11-20T21:00:00Z and up to 2026-11-20T22:30:00Z was missed: the schedule was changed before a replica claimed it.",
+            "All that fell due after 2026-11-20T21:00:00Z and up to 2026-11-20T22:30:00Z was missed: no replica claimed it before the schedule was changed.",
             "r1 recorded that at 2026-11-20T22:30:00Z. The schedule of that time was `0 22 * * *`.",
-            "The new schedule doesn't have it, or came when it was too late to tell.",
+            "What the new schedule has too still runs, as far as `catch_up` says and `starting_deadline` allows.",
         ]
     );
 }

@@ -167,7 +167,7 @@ fn the_schedule_of_the_time_decides_and_not_the_one_of_today() {
     world.set("2026-11-21T20:30:00");
     let change = ScheduleChange {
         from: before.schedule.identity(),
-        keep_from: None,
+        run: Vec::new(),
     };
     world.register(&after, Some(change));
     world.table = Some(vec![after]);

@@ -44,9 +44,20 @@ impl Enrolment {
 pub struct ScheduleChange {
     /// The schedule that the ledger had.
     pub from: String,
-    /// The oldest unsettled instant from which on both schedules agree: it is not settled, so
-    /// that it may run. What was due before by the former schedule is missed.
-    pub keep_from: Option<Timestamp>,
+    /// The instants that both schedules have, nobody claimed, and `catch_up` runs; oldest first.
+    /// All else that was due by the former schedule is missed.
+    pub run: Vec<CommonInstant>,
+}
+
+/// An unsettled instant that a job's former schedule has, and its new one too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommonInstant {
+    /// Which.
+    pub at: Timestamp,
+    /// Until when it may start.
+    pub start_by: Timestamp,
+    /// The former schedule has an instant between this and the one before it, or what is settled.
+    pub missed_before: bool,
 }
 
 /// What the ledger holds of a job, or holds from now on.
@@ -89,7 +100,8 @@ pub enum OrderKind {
     Pause,
     /// The end of a pause. What fell due in it stays skipped.
     Resume,
-    /// The end of what runs, and of what waits to be tried again.
+    /// The end of what runs, and of what waits to be tried again; where there is neither, of
+    /// triggers that wait.
     Kill,
 }
 

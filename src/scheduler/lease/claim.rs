@@ -77,6 +77,8 @@ pub struct Claim {
     pub backlog: Vec<Timestamp>,
     /// No replica that could run it was there in time: the claim only writes this down.
     pub unplaced: bool,
+    /// It was held back for want of room.
+    pub no_room: bool,
     /// How much of the job's past is kept.
     pub retention: Retention,
     /// The jobs that come after this one.
@@ -109,6 +111,7 @@ impl Claim {
             missed_until: None,
             backlog: Vec::new(),
             unplaced: false,
+            no_room: false,
             retention: Retention {
                 limit: 1000,
                 age: minute * 60 * 24 * 30,
@@ -171,8 +174,12 @@ pub enum ClaimAnswer {
     Waiting,
     /// It never started, by a policy; recorded as skipped.
     Skipped(Cause),
-    /// The job is paused, or disabled: nothing of its schedule is consumed meanwhile.
-    Suspended,
+    /// The job is paused, or disabled: nothing of its schedule is consumed meanwhile, but for
+    /// what was due before.
+    Suspended {
+        /// Since when.
+        since: Timestamp,
+    },
     /// The occurrence was finished, skipped or missed before.
     Finished,
     /// Not due yet by the store's clock.

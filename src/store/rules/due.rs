@@ -30,8 +30,8 @@ impl Step<'_, '_> {
             .map(|paused| paused.since)
             .into_iter()
             .chain(self.record.disabled);
-        if suspended.min().is_some_and(|since| due > since) {
-            return ClaimAnswer::Suspended;
+        if let Some(since) = suspended.min().filter(|since| due > *since) {
+            return ClaimAnswer::Suspended { since };
         }
         if let Some(answer) = self.in_grace() {
             return answer;
@@ -108,7 +108,10 @@ impl Step<'_, '_> {
             return Some((Outcome::Skipped, Cause::Placement, UNPLACED));
         }
         if now > claim.start_by {
-            let words = "starting_deadline passed before a replica could claim it";
+            let words = match claim.no_room {
+                true => "starting_deadline passed before a replica had room (`max_running`)",
+                false => "starting_deadline passed before a replica could claim it",
+            };
             return Some((Outcome::Missed, Cause::Deadline, words));
         }
         if now > claim.claim_by {

@@ -6,9 +6,11 @@ use uuid::Uuid;
 
 use super::Call;
 use super::due::NOBODY_CAME;
-use super::record::{Decision, Record};
+use super::record::{Decision, News, Record, Waiting};
 use super::step::Step;
-use crate::scheduler::lease::{Cause, Enrolment, Outcome, Registration, RunId};
+use crate::scheduler::lease::{
+    Cause, Enrolment, Origin, Outcome, Registration, RunId, ScheduleChange,
+};
 
 impl Call<'_> {
     /// See [`super::super::Store::register`].
@@ -51,17 +53,7 @@ impl Step<'_, '_> {
             let Some(change) = change else {
                 return Some(former);
             };
-            let just_before = |at| at - Duration::from_millis(1);
-            let until = change.keep_from.map_or(self.now(), just_before);
-            let words = "the schedule was changed before a replica claimed it";
-            let cause = Cause::ScheduleChanged;
-            self.pass_over(
-                nobody(),
-                until.min(self.now()),
-                Outcome::Missed,
-                cause,
-                words,
-            );
+            self.change_schedule(change);
         }
         self.record.schedule.clone_from(&enrolment.schedule);
         match (enrolment.enabled, self.record.disabled) {
@@ -73,6 +65,36 @@ impl Step<'_, '_> {
             _ => {}
         }
         None
+    }
+
+    /// What is due by both schedules waits for its turn; what was due by the former alone is
+    /// missed, and by the new one alone never was due.
+    fn change_schedule(&mut self, change: &ScheduleChange) {
+        let now = self.now();
+        let words = "no replica claimed it before the schedule was changed";
+        let pass_over = |step: &mut Self, until| {
+            let cause = Cause::ScheduleChanged;
+            step.pass_over(nobody(), until, Outcome::Missed, cause, words);
+        };
+        for one in &change.run {
+            if one.at <= self.record.settled_until || one.at > now {
+                continue;
+            }
+            if one.missed_before {
+                pass_over(self, one.at - Duration::from_millis(1));
+            }
+            self.settle(one.at);
+            self.record.waiting.push(Waiting {
+                scheduled_at: one.at,
+                origin: Origin::Schedule,
+                by: None,
+                since: now,
+                start_by: Some(one.start_by),
+                queued: true,
+            });
+            self.tell(News::Opening);
+        }
+        pass_over(self, now);
     }
 
     /// What fell due since then, up to now, is skipped. What was due before and was not claimed

@@ -5,8 +5,10 @@ use std::time::Duration;
 use super::Call;
 use super::due::WAITING_LIMIT;
 use super::record::{Decision, News, Paused, Record, Waiting};
-use super::step::Step;
-use crate::scheduler::lease::{Cause, Order, OrderAnswer, OrderKind, Origin, StopFor, StopOrder};
+use super::step::{Step, Unstarted};
+use crate::scheduler::lease::{
+    Cause, Order, OrderAnswer, OrderKind, Origin, Outcome, StopFor, StopOrder,
+};
 use crate::scheduler::time::Timestamp;
 
 /// Of how many triggers it is remembered that they were given: sent again, they find the
@@ -103,9 +105,31 @@ impl Step<'_, '_> {
         OrderAnswer::Resumed { since: Some(since) }
     }
 
+    /// Nothing runs: what people asked for and nobody has started is withdrawn.
+    fn withdraw(&mut self, order: &Order) -> OrderAnswer {
+        let asked_for = |one: &mut Waiting| one.origin == Origin::Trigger;
+        let withdrawn: Vec<_> = self.record.waiting.extract_if(.., asked_for).collect();
+        for one in &withdrawn {
+            let unstarted = Unstarted {
+                run_id: order.id,
+                scheduled_at: one.scheduled_at,
+                waiting: Some(one),
+            };
+            let words = format!("withdrawn by {}", order.by);
+            self.never_started(unstarted, Outcome::Cancelled, Cause::Killed, words);
+        }
+        match withdrawn.first() {
+            None => OrderAnswer::Idle,
+            Some(first) => OrderAnswer::Killed {
+                scheduled_at: first.scheduled_at,
+                running: 0,
+            },
+        }
+    }
+
     fn kill(&mut self, order: &Order) -> OrderAnswer {
         let Some(scheduled_at) = self.record.open().map(|current| current.scheduled_at) else {
-            return OrderAnswer::Idle;
+            return self.withdraw(order);
         };
         let running = self.stop(StopOrder {
             why: StopFor::Killed,

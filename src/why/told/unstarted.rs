@@ -90,7 +90,7 @@ fn policy(cause: Cause, setting: Option<&Setting>) -> Option<String> {
         ),
         Cause::CatchUp => return setting.map(catch_up),
         Cause::ScheduleChanged => {
-            "The new schedule doesn't have it, or came when it was too late to tell.".to_owned()
+            "What the new schedule has too still runs, as far as `catch_up` says and `starting_deadline` allows.".to_owned()
         }
         Cause::Unknown => {
             "A second run could not be ruled out, so it was not run.".to_owned()

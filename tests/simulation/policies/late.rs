@@ -192,6 +192,31 @@ fn a_schedule_edited_between_two_starts_runs_nothing_that_was_never_due() {
 }
 
 #[test]
+fn what_both_schedules_have_still_runs_among_what_only_one_of_them_has() {
+    for_each_seed(|seed| {
+        // 0:00 to 10:00: both have 2:00, 4:00, 6:00 and 8:00; only the new one has 9:00, only the
+        // former one 10:00.
+        let world = edited(seed, "0 */2 * * * *", "0 2,4,5,6,8,9 * * * *");
+        let ran: Vec<_> = runs(&world, "edited")
+            .iter()
+            .map(|run| run.scheduled_at)
+            .collect();
+        assert_eq!(ran, [at(480)], "{world:?}");
+        let gone: Vec<_> = ranges(&world, "edited")
+            .iter()
+            .map(|(_, until, outcome, cause)| (*until, *outcome, *cause))
+            .collect();
+        let changed = (Outcome::Missed, Some(Cause::ScheduleChanged));
+        assert_eq!(gone.len(), 2, "{gone:?}");
+        assert!(
+            gone.iter()
+                .all(|(_, outcome, cause)| (*outcome, *cause) == changed)
+        );
+        assert!(gone[0].0 < at(480) && gone[1].0 >= at(600), "{gone:?}");
+    });
+}
+
+#[test]
 fn a_schedule_spelled_otherwise_loses_nothing() {
     for_each_seed(|seed| {
         let world = edited(seed, "0 0,9 * * * *", "0 9,0 * * * *");

@@ -210,6 +210,54 @@ fn a_kill_cancels_what_waits_to_be_tried_again() {
 }
 
 #[test]
+fn a_kill_withdraws_triggers_that_nobody_has_started() {
+    for_each_seed(|seed| {
+        let one = Job {
+            run_on: zone("nowhere"),
+            ..job("by-hand", "@manual")
+        };
+        let mut world = three(seed, vec![one], quick);
+        order(&mut world, "by-hand", OrderKind::Trigger);
+        order(&mut world, "by-hand", OrderKind::Trigger);
+        world.run_for(seconds(5));
+        let killed = order(&mut world, "by-hand", OrderKind::Kill);
+        assert!(
+            matches!(killed, OrderAnswer::Killed { running: 0, .. }),
+            "{killed:?}"
+        );
+        let withdrawn = (Outcome::Cancelled, Some(Cause::Killed));
+        let ends = ends(&world, "by-hand");
+        assert_eq!(ends.len(), 2, "{ends:?}");
+        assert!(
+            ends.iter()
+                .all(|(_, outcome, cause)| (*outcome, *cause) == withdrawn)
+        );
+        assert_eq!(
+            order(&mut world, "by-hand", OrderKind::Kill),
+            OrderAnswer::Idle
+        );
+    });
+}
+
+#[test]
+fn what_was_due_before_a_pause_is_caught_up_with_in_it() {
+    for_each_seed(|seed| {
+        let mut world = three(seed, vec![job("one", "0 * * * * *")], quick);
+        (0..3).for_each(|replica| world.crash(replica));
+        world.run_for(seconds(55));
+        order(&mut world, "one", OrderKind::Pause);
+        world.run_for(seconds(100) - world.now + seconds(0));
+        (0..3).for_each(|replica| world.revive(replica));
+        world.run_for(seconds(100));
+        let ran: Vec<_> = runs(&world, "one")
+            .iter()
+            .map(|run| run.scheduled_at)
+            .collect();
+        assert_eq!(ran, [at(60)], "{world:?}");
+    });
+}
+
+#[test]
 fn a_kill_that_its_holder_did_not_hear_of_is_heard_with_the_next_renewal() {
     for_each_seed(|seed| {
         let mut world = three(seed, vec![job("one", "0 0 * * * *")], long);
