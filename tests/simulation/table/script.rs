@@ -61,8 +61,9 @@ fn replicas(world: &World, who: &[&str]) -> Vec<usize> {
         [which, job] => {
             let mut own = world.runs.values().filter(|run| run.job == *job);
             let found = match *which {
-                "holder" => own.rfind(|run| run.ended.is_none()),
-                _ => own.max_by_key(|run| run.started),
+                "holder" => own.find(|run| run.ended.is_none()),
+                "last" => own.max_by_key(|run| run.started),
+                _ => None,
             };
             let run = found.unwrap_or_else(|| panic!("nobody runs {job}\n{world:?}"));
             vec![run.replica]
