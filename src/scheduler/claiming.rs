@@ -83,16 +83,15 @@ impl Scheduler {
         let deferred = self.deferred.len();
         let overtaken = |claim: &Claim| claim.occurrence.job == name && claim.origin.is_schedule();
         self.deferred.retain(|claim| !overtaken(claim));
-        let unsure = first
-            || passed_over.is_some()
-            || self.deferred.len() < deferred
-            || self.claims.has_pending(&name);
+        let crowded = self.deferred.len() < deferred;
+        let unsure = first || passed_over.is_some() || crowded || self.claims.has_pending(&name);
         for shard in 0..entry.job.shards {
             let run_id = self.draw_run_id(scheduled_at);
             let mut claim = entry.claim(scheduled_at, Origin::Schedule, shard, run_id);
             if unsure {
                 entry.catch_up(&mut claim, store_now);
             }
+            claim.no_room_before = crowded;
             let wait = self.wait_for(&entry.job, &claim.occurrence, shard, None);
             self.take(claim, now + wait, now);
             if !entry.runs_here {
@@ -147,7 +146,10 @@ impl Scheduler {
             .settings
             .max_running
             .map_or(usize::MAX, |most| most as usize);
-        most.saturating_sub(self.held.running() + self.claims.len())
+        match most {
+            usize::MAX => most,
+            _ => most.saturating_sub(self.held.running() + self.claims.startable()),
+        }
     }
 
     /// Whether something that anybody may take can be taken here. Where it can't, it is looked
@@ -167,15 +169,23 @@ impl Scheduler {
         }
     }
 
-    /// Sends a claim at `at`, or keeps it until there is room.
-    fn take(&mut self, claim: Claim, at: BootTime, now: BootTime) {
-        if claim.unplaced || self.room() > 0 {
-            return self.claims.add(claim, at.max(now));
+    /// Sends a claim at `at`. Without room it is granted nothing, and comes back to wait for some;
+    /// but what needs none is decided.
+    fn take(&mut self, mut claim: Claim, at: BootTime, now: BootTime) {
+        claim.no_room = self.room() == 0;
+        self.claims.add(claim, at.max(now));
+    }
+
+    /// A claim could have been granted to a replica with room.
+    fn found_no_room(&mut self, claim: Claim, now: BootTime) {
+        let in_time = self
+            .clock
+            .reached(now)
+            .is_some_and(|now| claim.claim_by >= now);
+        match claim.origin.is_schedule() && claim.watched.is_none() && in_time && !claim.unplaced {
+            true => self.deferred.push_back(claim),
+            false => self.left_some |= !claim.unplaced,
         }
-        self.deferred.push_back(Claim {
-            no_room: true,
-            ..claim
-        });
     }
 
     /// Sends what waited for room: while there is some, or as it is too late. The store then
@@ -187,7 +197,8 @@ impl Scheduler {
         while self.room() > 0
             && let Some(claim) = self.deferred.pop_front()
         {
-            self.claims.add(claim, now);
+            let no_room = false;
+            self.claims.add(Claim { no_room, ..claim }, now);
         }
         let all = self.deferred.drain(..);
         let (late, rest): (Vec<_>, Vec<_>) = all.partition(|claim| claim.claim_by < store_now);
@@ -279,6 +290,10 @@ impl Scheduler {
             ClaimAnswer::Suspended { since } => {
                 self.claims.settle(id);
                 self.claim_before(&claim, since, now);
+            }
+            ClaimAnswer::NoRoom => {
+                self.claims.settle(id);
+                self.found_no_room(claim, now);
             }
             ClaimAnswer::Waiting => {
                 self.claims.settle(id);
@@ -399,16 +414,15 @@ impl Scheduler {
         if self.claims.is_pending(&occurrence, shard) {
             return;
         }
-        let Some(entry) = self.table.get(&occurrence.job).cloned() else {
+        let Some(entry) = self.table.entry(&occurrence.job).cloned() else {
             return;
         };
-        if !entry.runs_here || !self.has_room_for_more() {
-            return;
-        }
         let at = occurrence.scheduled_at;
         let run_id = self.draw_run_id(at);
         let mut claim = entry.claim(at, origin, shard, run_id);
         claim.watched = Some(watched);
+        // What may not run again is closed by whoever sees it.
+        claim.no_room = !self.has_room_for_more();
         self.claims.add(claim, now);
     }
 
@@ -425,6 +439,8 @@ impl Scheduler {
         let Some(entry) = self.table.get(&occurrence.job).cloned() else {
             return;
         };
+        // A retry, a hand-over, another shard: there is nothing to decide but who runs it.
+        let granted_before = shards.is_some();
         let shards = match shards {
             Some(_) => shard..shard + 1,
             // None of them was granted yet.
@@ -432,12 +448,17 @@ impl Scheduler {
         };
         for shard in shards {
             let pending = self.claims.is_pending(&occurrence, shard);
-            if pending || !entry.runs_here || !self.has_room_for_more() {
+            if pending || !entry.runs_here {
+                continue;
+            }
+            let has_room = self.has_room_for_more();
+            if !has_room && granted_before {
                 continue;
             }
             let at = occurrence.scheduled_at;
             let run_id = self.draw_run_id(at);
-            let claim = entry.claim(at, origin, shard, run_id);
+            let mut claim = entry.claim(at, origin, shard, run_id);
+            claim.no_room = !has_room;
             let wait = self.wait_for(&entry.job, &occurrence, shard, failed_on);
             self.claims.add(claim, now + wait);
         }

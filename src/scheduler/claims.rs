@@ -90,8 +90,9 @@ impl Claims {
     }
 
     /// How many claims may become attempts.
-    pub(super) fn len(&self) -> usize {
-        self.pending.len()
+    pub(super) fn startable(&self) -> usize {
+        let startable = |one: &&Pending| !one.claim.no_room && !one.claim.unplaced;
+        self.pending.values().filter(startable).count()
     }
 
     /// Takes a batch of claims that are ready to be sent.

@@ -77,8 +77,11 @@ pub struct Claim {
     pub backlog: Vec<Timestamp>,
     /// No replica that could run it was there in time: the claim only writes this down.
     pub unplaced: bool,
-    /// It was held back for want of room.
+    /// Who claims has no room for another attempt: the claim is granted nothing, and only what
+    /// needs no room is decided.
     pub no_room: bool,
+    /// What is passed over was held back for want of room.
+    pub no_room_before: bool,
     /// How much of the job's past is kept.
     pub retention: Retention,
     /// The jobs that come after this one.
@@ -112,6 +115,7 @@ impl Claim {
             backlog: Vec::new(),
             unplaced: false,
             no_room: false,
+            no_room_before: false,
             retention: Retention {
                 limit: 1000,
                 age: minute * 60 * 24 * 30,
@@ -172,6 +176,8 @@ pub enum ClaimAnswer {
     /// It is its job's turn later: it waits behind a running occurrence, or behind others that
     /// wait. Whoever looks is shown it when its turn comes.
     Waiting,
+    /// It could be had, by a replica that has room for it.
+    NoRoom,
     /// It never started, by a policy; recorded as skipped.
     Skipped(Cause),
     /// The job is paused, or disabled: nothing of its schedule is consumed meanwhile, but for

@@ -23,6 +23,12 @@ impl Call<'_> {
 }
 
 impl Claim {
+    /// Who sends it could not start anything: it is for what needs no room, a skip or a
+    /// replacement, and for writing down what came of an attempt.
+    pub(super) fn grants_nothing(&self) -> bool {
+        self.no_room || self.unplaced
+    }
+
     pub(super) fn due(&self) -> Timestamp {
         self.occurrence.scheduled_at
     }
@@ -68,12 +74,9 @@ impl Step<'_, '_> {
         if self.current_at(claim.due()).is_some() {
             return self.claim_shard(claim);
         }
-        let waiting = &self.record.waiting;
-        let place = waiting
-            .iter()
-            .position(|one| one.scheduled_at == claim.due());
-        if let Some(place) = place {
-            return self.claim_waiting(claim, place);
+        let mut waiting = self.record.waiting.iter();
+        if waiting.any(|one| one.scheduled_at == claim.due()) {
+            return self.claim_waiting(claim);
         }
         match claim.origin {
             Origin::Schedule if self.known && claim.due() <= self.record.settled_until => {
@@ -142,11 +145,10 @@ impl Step<'_, '_> {
         if let Some(answer) = self.in_grace() {
             return answer;
         }
-        let refusal = self
-            .refusal(claim, now)
-            .filter(|_| slot.state == State::Idle);
-        if let Some((_, cause, words)) = refusal {
-            self.end(shard, Outcome::Missed, AttemptDetail::policy(cause, words));
+        if slot.state == State::Idle && self.forgotten(claim) {
+            let words = "the store was restarted later and can't tell whether it ran";
+            let detail = AttemptDetail::policy(Cause::Unknown, words);
+            self.end(shard, Outcome::Missed, detail);
             return ClaimAnswer::TooLate;
         }
         self.attempt_again(claim, &current, shard)
@@ -182,6 +184,9 @@ impl Step<'_, '_> {
         if cause.is_some() {
             self.end(shard, Outcome::Lost, detail);
             return ClaimAnswer::Closed;
+        }
+        if claim.grants_nothing() {
+            return ClaimAnswer::NoRoom;
         }
         if lost {
             self.line(shard, Outcome::Lost, detail);

@@ -1,10 +1,10 @@
 //! Claims to occurrences that nobody claimed before: who gets one, and what becomes of it where
 //! nobody does.
 
-use super::record::{Current, News, Waiting};
-use super::step::{Step, Unstarted};
+use super::record::{Current, Waiting};
+use super::step::Step;
 use crate::scheduler::job::OnCrash;
-use crate::scheduler::lease::{Cause, Claim, ClaimAnswer, Origin, Outcome, StopFor, StopOrder};
+use crate::scheduler::lease::{Cause, Claim, ClaimAnswer, Origin, Outcome};
 use crate::scheduler::policy::Concurrency;
 use crate::scheduler::time::Timestamp;
 
@@ -13,6 +13,7 @@ use crate::scheduler::time::Timestamp;
 pub(super) const WAITING_LIMIT: usize = 2000;
 
 pub(super) const NOBODY_CAME: &str = "no replica claimed it: all were away, or the store was";
+const NO_ROOM: &str = "no replica had room for it (`max_running`) before the next was due";
 const UNPLACED: &str = "no replica that has the tags of `run_on` was there to claim it in time";
 
 /// How many occurrences wait at most behind those that are caught up with.
@@ -39,11 +40,16 @@ impl Step<'_, '_> {
         if let Some(until) = claim.missed_until {
             let (outcome, cause, words) = match claim.unplaced {
                 true => (Outcome::Skipped, Cause::Placement, UNPLACED),
+                false if claim.no_room_before => (Outcome::Missed, Cause::CatchUp, NO_ROOM),
                 false => (Outcome::Missed, Cause::CatchUp, NOBODY_CAME),
             };
             self.pass_over(claim.run_id, until, outcome, cause, words);
         }
         let refusal = self.refusal(claim, now);
+        let free = self.record.open().is_none() && self.record.waiting.is_empty();
+        if refusal.is_none() && free && claim.grants_nothing() {
+            return ClaimAnswer::NoRoom;
+        }
         if let (Some((outcome, cause, words)), Some(until)) = (&refusal, claim.backlog.last()) {
             // What is too late for the newest is too late for those before it.
             self.pass_over(claim.run_id, *until, *outcome, *cause, *words);
@@ -60,18 +66,14 @@ impl Step<'_, '_> {
         self.queue_backlog(claim, settled);
         let free = self.record.open().is_none();
         if self.record.waiting.len() >= WAITING_LIMIT {
-            return self.skip(claim.unstarted(), Cause::QueueFull);
+            return self.refuse_to_queue(claim);
         }
-        if free && self.record.waiting.is_empty() {
-            self.open(&claim.waiting(now), claim.shards);
-            return self.grant(claim);
+        if !free {
+            return self.busy(claim);
         }
-        if free {
-            self.record.waiting.push(claim.waiting(now));
-            self.tell(News::Opening);
-            return ClaimAnswer::Waiting;
-        }
-        self.busy(claim)
+        self.record.waiting.push(claim.waiting(now));
+        self.apply_policy(claim);
+        self.grant_turn(claim)
     }
 
     /// Lets older instants wait that are to run first, where they are unsettled.
@@ -122,81 +124,30 @@ impl Step<'_, '_> {
     }
 
     /// An occurrence that may run once only, of which the store may have forgotten the grant.
-    fn forgotten(&self, claim: &Claim) -> bool {
+    pub(super) fn forgotten(&self, claim: &Claim) -> bool {
         let once = claim.origin == Origin::Schedule && claim.on_crash == OnCrash::Skip;
         once && claim.due() <= self.call.group.born
     }
 
     /// A new occurrence of the schedule finds another one unfinished.
     fn busy(&mut self, claim: &Claim) -> ClaimAnswer {
-        let now = self.now();
-        let backlog = self
-            .record
-            .waiting
-            .iter()
-            .any(|one| one.origin == Origin::Schedule);
-        match claim.concurrency {
-            Concurrency::Queue { limit } if self.record.waiting.len() >= limit as usize => {
-                self.skip(claim.unstarted(), Cause::QueueFull)
-            }
-            Concurrency::Queue { .. } => {
-                self.record.waiting.push(claim.waiting(now));
-                ClaimAnswer::Waiting
-            }
-            Concurrency::Replace => {
-                self.replace(claim);
-                self.record.waiting.push(claim.waiting(now));
-                ClaimAnswer::Waiting
-            }
+        let scheduled = |one: &Waiting| one.origin == Origin::Schedule;
+        let forbids = claim.concurrency == Concurrency::Forbid;
+        let backlog = forbids && self.record.waiting.iter().any(scheduled);
+        self.record.waiting.push(Waiting {
             // Behind what is being caught up with, it is as late as that.
-            Concurrency::Forbid if backlog && self.record.waiting.len() < BACKLOG_LIMIT => {
-                self.record.waiting.push(claim.waiting(now));
-                ClaimAnswer::Waiting
-            }
-            Concurrency::Forbid => self.skip(claim.unstarted(), Cause::Overlap),
-        }
+            queued: backlog && self.record.waiting.len() < BACKLOG_LIMIT,
+            ..claim.waiting(self.now())
+        });
+        self.apply_policy(claim);
+        self.told_of(claim.due())
     }
 
-    /// Records an occurrence as skipped because of the one that is unfinished.
-    pub(super) fn skip(&mut self, unstarted: Unstarted<'_>, cause: Cause) -> ClaimAnswer {
-        let open = self.record.open();
-        let unfinished = open.map(|current| current.scheduled_at).unwrap_or_default();
-        let obstacle = open.and_then(Current::obstacle);
-        let words = match cause {
-            Cause::QueueFull => {
-                format!("the queue is full ({} waiting)", self.record.waiting.len())
-            }
-            _ => format!("overlap: the occurrence of {unfinished} is unfinished"),
-        };
-        self.never_started(unstarted, Outcome::Skipped, cause, words);
-        match obstacle {
-            Some(held) if cause == Cause::Overlap => ClaimAnswer::Overlap(held),
-            _ => ClaimAnswer::Skipped(cause),
-        }
-    }
-
-    /// Has the running occurrence ended, and drops those of the schedule that waited to take its
-    /// place: only the newest does.
-    pub(super) fn replace(&mut self, claim: &Claim) {
-        let due = claim.due();
-        let overtaken =
-            |one: &mut Waiting| one.origin == Origin::Schedule && one.scheduled_at < due;
-        let dropped: Vec<_> = self.record.waiting.extract_if(.., overtaken).collect();
-        for one in &dropped {
-            let unstarted = Unstarted {
-                run_id: claim.run_id,
-                scheduled_at: one.scheduled_at,
-                waiting: Some(one),
-            };
-            let words = format!("the occurrence of {due} took its place before it started");
-            self.never_started(unstarted, Outcome::Skipped, Cause::Replaced, words);
-        }
-        let order = StopOrder {
-            why: StopFor::Replaced,
-            by: format!("the occurrence of {due}"),
-            at: self.now(),
-        };
-        self.stop(order);
+    /// There are too many already, whatever the policy.
+    fn refuse_to_queue(&mut self, claim: &Claim) -> ClaimAnswer {
+        let words = format!("the queue is full ({} waiting)", self.record.waiting.len());
+        self.never_started(claim.unstarted(), Outcome::Skipped, Cause::QueueFull, words);
+        ClaimAnswer::Skipped(Cause::QueueFull)
     }
 
     /// A claim of a person who waits for it, here and now.

@@ -277,13 +277,16 @@ impl Record {
                 failed_on: slot.failed_on(),
             }));
         }
-        let closed = self.open().is_none();
-        let asks = |(index, one): &(usize, &Waiting)| {
-            let expired = one.start_by.is_some_and(|until| now > until);
-            !one.queued || expired || (closed && *index == 0)
+        // Whoever claims one of them has the fate of the others settled with it.
+        let expired = |one: &&Waiting| one.start_by.is_some_and(|until| now > until);
+        let turn = match self.open() {
+            None => self.waiting.first(),
+            Some(_) => self.waiting.iter().find(|one| !one.queued),
         };
-        let waiting = self.waiting.iter().enumerate().filter(asks);
-        openings.extend(waiting.map(|(_, one)| Opening {
+        let waiting = turn
+            .or_else(|| self.waiting.iter().find(expired))
+            .into_iter();
+        openings.extend(waiting.map(|one| Opening {
             occurrence: occurrence(job, one.scheduled_at),
             origin: one.origin,
             shard: 0,

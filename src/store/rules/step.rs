@@ -82,6 +82,13 @@ impl<'s, 'c> Step<'s, 'c> {
         }
     }
 
+    /// How an occurrence ended that this step has written down.
+    pub(super) fn fate_of(&self, scheduled_at: Timestamp) -> Option<(Outcome, Option<Cause>)> {
+        let mut lines = self.lines.iter().rev();
+        let line = lines.find(|line| line.scheduled_at == scheduled_at && line.attempt == 0)?;
+        Some((line.outcome, line.detail.cause))
+    }
+
     pub(super) fn tell(&mut self, news: News) {
         self.news.push(news);
     }

@@ -1,129 +1,150 @@
-//! Claims to occurrences that wait: for their turn, or for somebody to say what the job's policy
-//! makes of them.
+//! Occurrences that wait: for their turn, or for somebody to say what the job's policy makes of
+//! them.
 
-use super::record::Waiting;
+use super::record::{Current, News, Waiting};
 use super::step::{Step, Unstarted};
-use crate::scheduler::lease::{Cause, Claim, ClaimAnswer, Origin, Outcome};
+use crate::scheduler::lease::{
+    Cause, Claim, ClaimAnswer, Origin, Outcome, RunId, StopFor, StopOrder,
+};
 use crate::scheduler::policy::Concurrency;
 use crate::scheduler::time::Timestamp;
 
 impl Step<'_, '_> {
-    /// A claim to an occurrence that waits, in its place from 0.
-    pub(super) fn claim_waiting(&mut self, claim: &Claim, place: usize) -> ClaimAnswer {
+    /// A claim to an occurrence that waits. It settles what becomes of all that wait: whoever
+    /// asks for one has the job's policy.
+    pub(super) fn claim_waiting(&mut self, claim: &Claim) -> ClaimAnswer {
         if claim.claim_by == Claim::ONLY_ASKS {
             return ClaimAnswer::Finished;
         }
         if let Some(answer) = self.in_grace() {
             return answer;
         }
-        let now = self.now();
-        let one = self.record.waiting[place].clone();
-        if let Some((outcome, cause, words)) = self.no_more(&one, now) {
-            self.record.waiting.remove(place);
-            let unstarted = Unstarted {
-                waiting: Some(&one),
-                ..claim.unstarted()
-            };
-            self.never_started(unstarted, outcome, cause, words);
-            return match outcome {
-                Outcome::Skipped => ClaimAnswer::Skipped(cause),
-                _ => ClaimAnswer::TooLate,
-            };
-        }
+        self.drop_expired(claim.run_id);
+        self.apply_policy(claim);
+        self.grant_turn(claim)
+    }
+
+    /// Grants what waits, where it is its turn.
+    pub(super) fn grant_turn(&mut self, claim: &Claim) -> ClaimAnswer {
         if self.record.open().is_some() {
-            return self.wait_its_turn(claim, place);
+            return self.told_of(claim.due());
         }
-        if place > 0 {
-            // Those before it may be past their time, and then nobody would ask for them.
-            return self.expire_before(claim, place);
+        let first = self.record.waiting.first();
+        if first.is_none_or(|one| one.scheduled_at != claim.due()) {
+            if first.is_some() {
+                // It may be the first since just now, and then nobody asks for it yet.
+                self.tell(News::Opening);
+            }
+            return self.told_of(claim.due());
         }
-        self.record.waiting.remove(0);
+        if claim.grants_nothing() {
+            return ClaimAnswer::NoRoom;
+        }
+        let one = self.record.waiting.remove(0);
         self.open(&one, claim.shards);
-        self.grant(claim)
+        let answer = self.grant(claim);
+        self.apply_policy(claim);
+        answer
     }
 
-    /// Why an occurrence that waited can't start any more, if it can't.
-    fn no_more(&self, one: &Waiting, now: Timestamp) -> Option<(Outcome, Cause, &'static str)> {
-        let paused = self.record.paused.is_some() && one.origin != Origin::Trigger;
-        if paused {
-            return Some((
-                Outcome::Skipped,
-                Cause::Paused,
-                "the job was paused when its turn came",
-            ));
-        }
-        if one.start_by.is_some_and(|until| now > until) {
-            let words = "starting_deadline passed while it waited for its turn";
-            return Some((Outcome::Missed, Cause::Deadline, words));
-        }
-        None
-    }
-
-    /// What the job's policy says to an occurrence that waits while another one is unfinished.
-    fn wait_its_turn(&mut self, claim: &Claim, place: usize) -> ClaimAnswer {
-        if self.record.waiting[place].queued {
-            return ClaimAnswer::Waiting;
-        }
-        let refused = match claim.concurrency {
-            Concurrency::Forbid => Some(Cause::Overlap),
-            Concurrency::Queue { limit } if place >= limit as usize => Some(Cause::QueueFull),
-            Concurrency::Queue { .. } => None,
-            Concurrency::Replace => {
-                self.replace(claim);
-                None
+    /// What a claim is told of an occurrence that was not granted to it.
+    pub(super) fn told_of(&self, due: Timestamp) -> ClaimAnswer {
+        let obstacle = self.record.open().and_then(Current::obstacle);
+        match (self.fate_of(due), obstacle) {
+            (None, _) => ClaimAnswer::Waiting,
+            (Some((Outcome::Skipped, Some(Cause::Overlap))), Some(held)) => {
+                ClaimAnswer::Overlap(held)
             }
-        };
-        // Those before it may have gone.
-        let due = claim.due();
-        let place = self
-            .record
-            .waiting
-            .iter()
-            .position(|one| one.scheduled_at == due);
-        let Some(place) = place else {
-            return ClaimAnswer::Finished;
-        };
-        match refused {
-            None => {
-                self.record.waiting[place].queued = true;
-                ClaimAnswer::Waiting
-            }
-            Some(cause) => {
-                let one = self.record.waiting.remove(place);
-                let unstarted = Unstarted {
-                    waiting: Some(&one),
-                    ..claim.unstarted()
-                };
-                self.skip(unstarted, cause)
-            }
+            (Some((Outcome::Skipped, Some(cause))), _) => ClaimAnswer::Skipped(cause),
+            (Some(_), _) => ClaimAnswer::TooLate,
         }
     }
 
-    /// Drops what waits before a place and is past its time, and asks again where that makes the
-    /// claim the first.
-    fn expire_before(&mut self, claim: &Claim, place: usize) -> ClaimAnswer {
+    /// Drops what may not start any more.
+    fn drop_expired(&mut self, run_id: RunId) {
         let now = self.now();
-        let before: Vec<_> = self.record.waiting.drain(..place).collect();
-        let mut kept = Vec::new();
-        for one in before {
-            match self.no_more(&one, now) {
-                None => kept.push(one),
-                Some((outcome, cause, words)) => {
-                    let unstarted = Unstarted {
-                        run_id: claim.run_id,
-                        scheduled_at: one.scheduled_at,
-                        waiting: Some(&one),
-                    };
-                    self.never_started(unstarted, outcome, cause, words);
-                }
+        let paused = self.record.paused.is_some();
+        let waiting = std::mem::take(&mut self.record.waiting);
+        for one in waiting {
+            if paused && one.origin != Origin::Trigger {
+                let words = "the job was paused when its turn came";
+                self.drop_waiting(run_id, &one, Outcome::Skipped, Cause::Paused, words);
+            } else if one.start_by.is_some_and(|until| now > until) {
+                let words = "starting_deadline passed while it waited for its turn";
+                self.drop_waiting(run_id, &one, Outcome::Missed, Cause::Deadline, words);
+            } else {
+                self.record.waiting.push(one);
             }
         }
-        let first = kept.is_empty();
-        self.record.waiting.splice(..0, kept);
-        match first {
-            true => self.claim_waiting(claim, 0),
-            // Still undecided, if it was: that is for when it is known what runs then.
-            false => ClaimAnswer::Waiting,
+    }
+
+    fn drop_waiting(
+        &mut self,
+        run_id: RunId,
+        one: &Waiting,
+        outcome: Outcome,
+        cause: Cause,
+        words: impl Into<String>,
+    ) {
+        let unstarted = Unstarted {
+            run_id,
+            scheduled_at: one.scheduled_at,
+            waiting: Some(one),
+        };
+        self.never_started(unstarted, outcome, cause, words);
+    }
+
+    /// What the job's policy says to those that wait and that it was not asked about yet.
+    pub(super) fn apply_policy(&mut self, claim: &Claim) {
+        match claim.concurrency {
+            Concurrency::Replace => self.leave_the_newest(claim.run_id),
+            _ if self.record.open().is_none() => {}
+            Concurrency::Forbid => self.skip_undecided(claim.run_id, 0, Cause::Overlap),
+            Concurrency::Queue { limit } => {
+                self.skip_undecided(claim.run_id, limit as usize, Cause::QueueFull);
+            }
+        }
+    }
+
+    /// Of those that were not decided yet, lets wait whose place is below the limit.
+    fn skip_undecided(&mut self, run_id: RunId, limit: usize, cause: Cause) {
+        let open = self.record.open();
+        let unfinished = open.map(|current| current.scheduled_at).unwrap_or_default();
+        let waiting = std::mem::take(&mut self.record.waiting);
+        for mut one in waiting {
+            let place = self.record.waiting.len();
+            if one.queued || place < limit {
+                one.queued = true;
+                self.record.waiting.push(one);
+                continue;
+            }
+            let words = match cause {
+                Cause::QueueFull => format!("the queue is full ({place} waiting)"),
+                _ => format!("overlap: the occurrence of {unfinished} is unfinished"),
+            };
+            self.drop_waiting(run_id, &one, Outcome::Skipped, cause, words);
+        }
+    }
+
+    /// The newest takes the place of all before it: of those that wait too, and of the running
+    /// one, which is told to end.
+    fn leave_the_newest(&mut self, run_id: RunId) {
+        let Some(mut newest) = self.record.waiting.pop() else {
+            return;
+        };
+        let due = newest.scheduled_at;
+        for one in std::mem::take(&mut self.record.waiting) {
+            let words = format!("the occurrence of {due} took its place before it started");
+            self.drop_waiting(run_id, &one, Outcome::Skipped, Cause::Replaced, words);
+        }
+        newest.queued = true;
+        self.record.waiting.push(newest);
+        if self.record.open().is_some() {
+            self.stop(StopOrder {
+                why: StopFor::Replaced,
+                by: format!("the occurrence of {due}"),
+                at: self.now(),
+            });
         }
     }
 }
