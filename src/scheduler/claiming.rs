@@ -108,6 +108,14 @@ impl Scheduler {
         self.placement.wait(job, occurrence, shard, failed_on)
     }
 
+    /// The same for a claim that was answered, and is sent again.
+    fn turn(&self, claim: &Claim) -> Duration {
+        let entry = self.table.entry(&claim.occurrence.job);
+        entry.map_or(Duration::ZERO, |entry| {
+            self.wait_for(&entry.job, &claim.occurrence, claim.shard, None)
+        })
+    }
+
     /// For how many more attempts there is room.
     pub(super) fn room(&self) -> usize {
         let most = self
@@ -115,6 +123,23 @@ impl Scheduler {
             .max_running
             .map_or(usize::MAX, |most| most as usize);
         most.saturating_sub(self.held.running() + self.claims.len())
+    }
+
+    /// Whether something that anybody may take can be taken here. Where it can't, it is looked
+    /// for again as soon as there is room: that may be when an attempt has ended, or when a claim
+    /// was lost to another replica.
+    fn has_room_for_more(&mut self) -> bool {
+        let has_room = self.room() > 0;
+        self.left_some |= !has_room;
+        has_room
+    }
+
+    /// Looks for what was left for want of room, now that there is some.
+    pub(super) fn look_for_what_was_left(&mut self, now: BootTime) {
+        if self.left_some && self.room() > 0 {
+            self.left_some = false;
+            self.watch.look_now(Scope::Overdue, now);
+        }
     }
 
     /// Sends a claim at `at`, or keeps it until there is room.
@@ -193,12 +218,7 @@ impl Scheduler {
             }
             ClaimAnswer::Early { .. } if self.draining => self.claims.settle(id),
             ClaimAnswer::Early { wait } => self.claims.early(id, now, wait),
-            ClaimAnswer::Grace { wait } => {
-                if !std::mem::replace(&mut self.grace_told, true) {
-                    self.report(Notice::Grace { wait });
-                }
-                self.again(id, now + wait, now);
-            }
+            ClaimAnswer::Grace { wait } => self.held_back(&claim, wait, now),
             ClaimAnswer::RequestExpired if self.draining => self.claims.settle(id),
             ClaimAnswer::RequestExpired => {
                 let dice = self.dice();
@@ -240,6 +260,16 @@ impl Scheduler {
                 self.report(Notice::Closed { occurrence });
             }
         }
+    }
+
+    /// Sends a claim again when the store grants anything again. Those that were held back
+    /// together don't come back together: the order of replicas holds for them as for any others.
+    fn held_back(&mut self, claim: &Claim, wait: Duration, now: BootTime) {
+        if !std::mem::replace(&mut self.grace_told, true) {
+            self.report(Notice::Grace { wait });
+        }
+        let turn = self.turn(claim);
+        self.again(claim.run_id, now + wait + turn, now);
     }
 
     /// Sends a claim again at a known instant, unless there is no time left for it.
@@ -345,7 +375,7 @@ impl Scheduler {
         let Some(entry) = self.table.get(&occurrence.job).cloned() else {
             return;
         };
-        if !entry.runs_here || self.room() == 0 {
+        if !entry.runs_here || !self.has_room_for_more() {
             return;
         }
         let at = occurrence.scheduled_at;
@@ -375,7 +405,7 @@ impl Scheduler {
         };
         for shard in shards {
             let pending = self.claims.is_pending(&occurrence, shard);
-            if pending || !entry.runs_here || self.room() == 0 {
+            if pending || !entry.runs_here || !self.has_room_for_more() {
                 continue;
             }
             let at = occurrence.scheduled_at;

@@ -104,6 +104,8 @@ pub struct Scheduler {
     placement: Placement,
     /// Claims that wait for room, in the order in which they came.
     deferred: VecDeque<Claim>,
+    /// What anybody may claim was left to others for want of room.
+    left_some: bool,
     /// Jobs of which older occurrences may be unsettled: nothing of them was claimed yet.
     unsure: HashSet<JobName>,
     registration: Registrations,
@@ -151,6 +153,7 @@ impl Scheduler {
             watch: Watch::new(table.shortest_ttl(), now),
             placement: Placement::new(settings.replica.id),
             deferred: VecDeque::new(),
+            left_some: false,
             unsure: HashSet::new(),
             settings,
             table,
@@ -224,6 +227,7 @@ impl Scheduler {
             self.register_waiting(now);
             self.claim_due(now);
             self.claim_deferred(now);
+            self.look_for_what_was_left(now);
         }
         while let Some(claims) = self.claims.take_ready(now) {
             for batch in batches(claims, |claim| (&claim.occurrence.job, claim.shard)) {

@@ -211,3 +211,49 @@ fn what_finds_no_room_in_time_is_missed_and_what_finds_some_later_runs() {
         assert!(started[2] - started[0] >= seconds(50), "{started:?}");
     });
 }
+
+#[test]
+fn work_that_comes_all_at_once_finds_what_room_there_is_at_once() {
+    for_each_seed(|seed| {
+        let jobs = (0..6).map(|number| job(&format!("job{number}"), "@manual"));
+        let mut world = World::new(seed, jobs.collect(), |_| seconds(60));
+        for _ in 0..3 {
+            world.start_with(Tags::new(), Some(2));
+        }
+        world.run_for(seconds(10));
+        for number in 0..6 {
+            order(&mut world, &format!("job{number}"), OrderKind::Trigger);
+        }
+        let asked = world.now;
+        world.run_for(seconds(5));
+        let mut on = [0; 3];
+        for run in world.runs.values() {
+            on[run.replica] += 1;
+            let waited = run.started - asked;
+            assert!(waited < Duration::from_millis(500), "{waited:?} {world:?}");
+        }
+        assert_eq!(on, [2, 2, 2], "{world:?}");
+    });
+}
+
+#[test]
+fn shards_that_were_held_back_together_are_spread_all_the_same() {
+    for_each_seed(|seed| {
+        let one = Job {
+            shards: 6,
+            ..job("sharded", "@manual")
+        };
+        // Nothing is granted for a while after a step back, where something was granted before.
+        let before = job("before", "*/5 * * * * *");
+        let mut world = three(seed, vec![one, before], |_| seconds(90));
+        world.step_store_clock(-100_000);
+        world.run_for(seconds(5));
+        order(&mut world, "sharded", OrderKind::Trigger);
+        world.run_for(seconds(5));
+        assert!(runs(&world, "sharded").is_empty(), "{world:?}");
+        world.run_for(seconds(30));
+        let mut shares = shares(&world, "sharded");
+        shares.sort_unstable();
+        assert_eq!(shares, [2, 2, 2], "{world:?}");
+    });
+}
