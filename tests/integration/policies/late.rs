@@ -1,6 +1,8 @@
 //! `catch_up`: what becomes of occurrences that nobody could claim, because all replicas or the
 //! store were away.
 
+use std::time::Duration;
+
 use soloist::scheduler::lease::{Cause, Outcome};
 use soloist::store::AttemptRecord;
 use test_support::probe::Run;
@@ -13,8 +15,9 @@ const SECOND: i128 = 1_000_000_000;
 const PERIOD: i128 = 2 * SECOND;
 
 /// How long all replicas, or the store, are away. That is what the test is about, and the one
-/// thing that it sleeps for.
-const OUTAGE: i128 = 11 * SECOND;
+/// thing that it sleeps for. It begins between two instants, and ends when the newest is too long
+/// ago for `catch_up = "none"`, and the next is to come.
+const OUTAGE: i128 = 12 * SECOND + SECOND * 4 / 10;
 
 /// Between the grant of an attempt and the first thing that its job does, on a busy machine.
 const START: i128 = SECOND;
@@ -135,10 +138,7 @@ fn caught_up(scene: &Scene, who: &str, gone: i128) {
         match job {
             "latest" => runs_late(&after, 1),
             "all" => runs_late(&after, 3),
-            _ => {
-                let late = |run: &&&Run| run.started_ns > due(run) + SECOND + START;
-                assert_eq!(after.iter().filter(late).count(), 0, "{after:#?}");
-            }
+            _ => granted_promptly(&lines),
         }
         let late: Vec<String> = after
             .iter()
@@ -152,6 +152,14 @@ fn caught_up(scene: &Scene, who: &str, gone: i128) {
             scene.store_name(),
             range[0].scheduled_at,
         );
+    }
+}
+
+/// What was not granted within a second of its instant never was.
+fn granted_promptly(lines: &[AttemptRecord]) {
+    for line in lines.iter().filter(|line| line.attempt > 0) {
+        let waited = line.started_at.saturating_since(line.scheduled_at);
+        assert!(waited <= Duration::from_secs(1), "{}", shown(lines));
     }
 }
 
