@@ -5,10 +5,10 @@ use soloist::scheduler::lease::{Cause, Outcome};
 use soloist::store::AttemptRecord;
 use test_support::family::Member;
 use test_support::probe::Run;
-use test_support::process::{Deaths, Process};
+use test_support::process::{Deaths, Process, Signal};
 
 use super::scene::{Scene, each_is_accounted_for_once, fate, second, shown};
-use crate::fleet::{Replica, SOON, instant_ns, now_ns};
+use crate::fleet::{SOON, instant_ns, now_ns};
 use crate::together;
 
 /// What one attempt's end takes until the next one's job is there.
@@ -39,7 +39,13 @@ queue_limit = 1
             (ran.count() >= count).then_some(())
         };
         scene.wait_for_lines("queue", SOON * 2, |lines| ran(lines, 3));
-        replicas.iter_mut().for_each(Replica::drain);
+        // All at once: none of them goes on with what another hands over.
+        replicas
+            .iter()
+            .for_each(|replica| replica.signal(Signal::TERM));
+        for replica in &mut replicas {
+            assert_eq!(replica.wait(SOON).code(), Some(0), "{}", replica.log());
+        }
         let runs = scene.fleet.runs();
         let forbidden = scene.lines("forbid");
         skipped_or_run(&forbidden, Cause::Overlap);
@@ -69,7 +75,7 @@ fn skipped_or_run(lines: &[AttemptRecord], cause: Cause) {
     // What is newer may still have waited when the fleet was stopped.
     let settled: Vec<AttemptRecord> = lines
         .iter()
-        .filter(|line| second(line) <= newest)
+        .filter(|line| second(line) <= newest && line.detail.is_final())
         .cloned()
         .collect();
     each_is_accounted_for_once(&settled, 2);
