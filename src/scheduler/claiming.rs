@@ -252,18 +252,11 @@ impl Scheduler {
                 self.claims.settle(id);
                 self.granted(claim, grant, sent, now);
             }
-            ClaimAnswer::Early { .. } if self.draining => self.claims.settle(id),
-            ClaimAnswer::Early { wait } => self.claims.early(id, now, wait),
-            ClaimAnswer::Grace { wait } => {
-                if !std::mem::replace(&mut self.grace_told, true) {
-                    self.report(Notice::Grace { wait });
-                }
-                // Those that were held back together don't come back together: the order of
-                // replicas holds for them as for any others.
-                let turn = self.turn(&claim);
-                self.again(id, now + wait + turn, now);
+            ClaimAnswer::Early { .. } | ClaimAnswer::RequestExpired if self.draining => {
+                self.claims.settle(id);
             }
-            ClaimAnswer::RequestExpired if self.draining => self.claims.settle(id),
+            ClaimAnswer::Early { wait } => self.claims.early(id, now, wait),
+            ClaimAnswer::Grace { wait } => self.held_back(&claim, wait, now),
             ClaimAnswer::RequestExpired => {
                 let dice = self.dice();
                 self.claims.retry(id, now, dice);
@@ -295,23 +288,27 @@ impl Scheduler {
                 self.claims.settle(id);
                 self.found_no_room(claim, now);
             }
-            ClaimAnswer::Waiting => {
-                self.claims.settle(id);
-                self.report(Notice::Waiting { occurrence });
-            }
-            ClaimAnswer::Skipped(cause) => {
-                self.claims.settle(id);
-                self.report(Notice::NotStarted { occurrence, cause });
-            }
-            ClaimAnswer::TooLate => {
-                self.claims.settle(id);
-                self.report(Notice::Missed { occurrence });
-            }
-            ClaimAnswer::Closed => {
-                self.claims.settle(id);
-                self.report(Notice::Closed { occurrence });
-            }
+            ClaimAnswer::Waiting => self.over(id, Notice::Waiting { occurrence }),
+            ClaimAnswer::Skipped(cause) => self.over(id, Notice::NotStarted { occurrence, cause }),
+            ClaimAnswer::TooLate => self.over(id, Notice::Missed { occurrence }),
+            ClaimAnswer::Closed => self.over(id, Notice::Closed { occurrence }),
         }
+    }
+
+    /// A claim came to nothing, or to nothing yet, and people are told so.
+    fn over(&mut self, id: RunId, notice: Notice) {
+        self.claims.settle(id);
+        self.report(notice);
+    }
+
+    /// Sends a claim again when the store grants anything again. Those that were held back
+    /// together don't come back together: the order of replicas holds for them as for any others.
+    fn held_back(&mut self, claim: &Claim, wait: Duration, now: BootTime) {
+        if !std::mem::replace(&mut self.grace_told, true) {
+            self.report(Notice::Grace { wait });
+        }
+        let turn = self.turn(claim);
+        self.again(claim.run_id, now + wait + turn, now);
     }
 
     /// Sends a claim again at a known instant, unless there is no time left for it.

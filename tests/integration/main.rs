@@ -7,6 +7,7 @@ mod http;
 mod leftovers;
 mod orders;
 mod pid_one;
+mod policies;
 mod shop;
 mod steady;
 mod trouble;

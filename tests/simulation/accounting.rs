@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use soloist::scheduler::EndedHow;
 use soloist::scheduler::job::{Job, JobName, OnCrash};
 use soloist::scheduler::lease::{Cause, Order, OrderAnswer, OrderKind, RunId};
 use soloist::scheduler::policy::{CatchUp, Concurrency, Retry, Tags};
 use soloist::scheduler::schedule::Schedule;
 use soloist::scheduler::time::Timestamp;
+use soloist::scheduler::{EndedHow, dependents_of};
 use soloist::store::{AttemptRecord, JobState, Standing};
 use uuid::Uuid;
 
@@ -324,13 +324,14 @@ fn check_followers(world: &World) {
 fn order(world: &mut World, name: &JobName, what: OrderKind) -> OrderAnswer {
     let id = RunId::new(Uuid::from_u128(u128::from(world.chance.next())));
     let job = world.jobs.iter().find(|job| job.name == *name);
+    let table: Vec<Job> = world.jobs.iter().map(|job| (**job).clone()).collect();
     let order = Order {
         job: name.clone(),
         what,
         by: "alice@desk".to_owned(),
         id,
         retention: job.expect("a job of the table").retention,
-        dependents: Default::default(),
+        dependents: dependents_of(name, &table),
     };
     world.order(order)
 }

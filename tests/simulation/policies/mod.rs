@@ -9,6 +9,7 @@ mod sequel;
 
 use std::time::Duration;
 
+use soloist::scheduler::dependents_of;
 use soloist::scheduler::job::{Job, JobName};
 use soloist::scheduler::lease::{Cause, Order, OrderAnswer, OrderKind, Outcome, RunId};
 use soloist::scheduler::policy::Tags;
@@ -104,13 +105,14 @@ fn order(world: &mut World, name: &str, what: OrderKind) -> OrderAnswer {
     let name = JobName::new(name).expect("a name");
     let id = RunId::new(Uuid::from_u128(u128::from(world.chance.next())));
     let known = world.jobs.iter().find(|job| job.name == name);
+    let table: Vec<Job> = world.jobs.iter().map(|job| (**job).clone()).collect();
     let order = Order {
         retention: known.expect("a job of the table").retention,
-        job: name,
         what,
         by: "alice@desk".to_owned(),
         id,
-        dependents: Default::default(),
+        dependents: dependents_of(&name, &table),
+        job: name,
     };
     world.order(order)
 }
