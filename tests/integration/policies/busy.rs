@@ -81,7 +81,7 @@ fn skipped_or_run(lines: &[AttemptRecord], cause: Cause) {
     each_is_accounted_for_once(&settled, 2);
     let skipped = (Outcome::Skipped, Some(cause));
     let skipped = settled.iter().filter(|line| fate(line) == skipped).count();
-    assert!(ran.clone().count() >= 2 && skipped >= 2, "{}", shown(lines));
+    assert!(ran.clone().count() >= 2 && skipped >= 1, "{}", shown(lines));
     assert_eq!(ran.count() + skipped, settled.len(), "{}", shown(lines));
 }
 
