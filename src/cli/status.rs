@@ -108,10 +108,6 @@ fn notes(job: &JobStatus) -> Vec<String> {
     if let Some(at) = &job.retry_at {
         notes.push(format!("retries at {at}"));
     }
-    if let Some(one) = &job.never_started {
-        let (at, outcome, cause) = (&one.scheduled_at, one.outcome, one.cause.as_str());
-        notes.push(format!("{at} was {outcome} ({cause})"));
-    }
     if let Some(paused) = &job.paused {
         notes.push(format!("paused by {} since {}", paused.by, paused.since));
     }

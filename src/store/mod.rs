@@ -124,8 +124,6 @@ pub struct JobState {
     /// The newest attempt, of each shard of the newest occurrence that was granted; empty where
     /// the job never ran.
     pub attempts: Vec<LastAttempt>,
-    /// The newest occurrence that never started.
-    pub never_started: Option<NeverStarted>,
     /// What waits for its turn, in order.
     pub waiting: Vec<WaitingOccurrence>,
     /// What waits for the success of other jobs: the instant, and whose occurrences of it are
@@ -145,17 +143,6 @@ impl JobState {
             Standing::Ended(_) => 3,
         })
     }
-}
-
-/// An occurrence that never started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NeverStarted {
-    /// Its instant; of several that share a line of the ledger, the end of their stretch of time.
-    pub scheduled_at: Timestamp,
-    /// Skipped, missed, or withdrawn.
-    pub outcome: crate::scheduler::lease::Outcome,
-    /// Which policy decided.
-    pub cause: crate::scheduler::lease::Cause,
 }
 
 /// A pause.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::engine::Window;
 use super::rules::{Record, State};
 use super::{
-    JobState, LastAttempt, NeverStarted, ObservedLease, Opening, Pause, ReplicaState, Scope,
-    Standing, WaitingOccurrence,
+    JobState, LastAttempt, ObservedLease, Opening, Pause, ReplicaState, Scope, Standing,
+    WaitingOccurrence,
 };
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::Peer;
@@ -77,11 +77,6 @@ impl Record {
             }),
             disabled: self.disabled,
             attempts: self.attempts(),
-            never_started: self.unstarted.as_ref().map(|one| NeverStarted {
-                scheduled_at: one.scheduled_at,
-                outcome: one.outcome,
-                cause: one.cause,
-            }),
             waiting: waiting.collect(),
             joins: joins
                 .map(|join| (join.scheduled_at, join.arrived.clone()))

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::config::SchedulerConfig;
 use crate::scheduler::job::{Job, JobName};
-use crate::scheduler::lease::{Cause, Origin, Outcome};
+use crate::scheduler::lease::{Origin, Outcome};
 use crate::scheduler::policy::Tags;
 use crate::scheduler::time::Timestamp;
 use crate::store::{
@@ -36,9 +36,6 @@ pub(super) struct JobStatus {
     /// The newest attempt; of shards the one that says most of how the job stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<LastStatus>,
-    /// The newest occurrence that never started, where it is newer than the newest attempt's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) never_started: Option<NeverStartedStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) holder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,13 +95,6 @@ pub(super) struct ShardsStatus {
     pub(super) over: usize,
     /// The names of those that run one, each once.
     pub(super) holders: Vec<String>,
-}
-
-#[derive(Serialize)]
-pub(super) struct NeverStartedStatus {
-    pub(super) scheduled_at: String,
-    pub(super) outcome: Outcome,
-    pub(super) cause: Cause,
 }
 
 #[derive(Serialize)]
@@ -219,21 +209,9 @@ impl JobStatus {
         let waiting = state.map_or(&[][..], |state| &state.waiting);
         let joins = state.map_or(&[][..], |state| &state.joins);
         let is_off = disabled.is_some() || job.is_some_and(|job| !job.enabled);
-        let unstarted = state.and_then(|state| state.never_started);
-        let unstarted = unstarted.filter(|one| {
-            attempts
-                .iter()
-                .all(|attempt| attempt.scheduled_at < one.scheduled_at)
-        });
-        let how_last = unstarted.map(|one| one.outcome);
         Self {
             name: name.to_string(),
-            state: state_of(attempts, waiting, paused.is_some(), is_off, how_last, now),
-            never_started: unstarted.map(|one| NeverStartedStatus {
-                scheduled_at: one.scheduled_at.to_string(),
-                outcome: one.outcome,
-                cause: one.cause,
-            }),
+            state: state_of(attempts, waiting, paused.is_some(), is_off, now),
             last: last.map(|last| LastStatus::of(last, now)),
             holder: held.map(|held: &LastAttempt| held.replica.clone()),
             lease_left_seconds: deadline
@@ -286,7 +264,6 @@ fn state_of(
     waiting: &[WaitingOccurrence],
     is_paused: bool,
     is_off: bool,
-    never_started: Option<Outcome>,
     now: Timestamp,
 ) -> String {
     let any = |wanted: fn(&Standing, Timestamp) -> bool| {
@@ -311,7 +288,7 @@ fn state_of(
         "paused"
     } else {
         let worst = ends.max_by_key(|outcome| *outcome != Outcome::Succeeded);
-        never_started.or(worst).map_or("never_ran", Outcome::as_str)
+        worst.map_or("never_ran", Outcome::as_str)
     };
     state.to_owned()
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::text;
 use crate::scheduler::job::{JobName, OnCrash};
 use crate::scheduler::lease::{
-    AttemptDetail, Cause, FencingToken, Held, Occurrence, Opening, Origin, Outcome, Replica, RunId,
+    AttemptDetail, FencingToken, Held, Occurrence, Opening, Origin, Outcome, Replica, RunId,
     Sighting, StopOrder,
 };
 use crate::scheduler::time::Timestamp;
@@ -48,23 +48,9 @@ pub(in crate::store) struct Record {
     /// Occurrences that wait for the success of other jobs.
     #[serde(rename = "j", default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::store) joins: Vec<Join>,
-    /// The newest occurrence that never started.
-    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::store) unstarted: Option<NeverStarted>,
     /// The newest triggers: a request that is sent again makes no second one.
     #[serde(rename = "t", default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::store) triggered: Vec<(RunId, Timestamp)>,
-}
-
-/// An occurrence that never started, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct NeverStarted {
-    #[serde(rename = "a")]
-    pub(in crate::store) scheduled_at: Timestamp,
-    #[serde(rename = "e")]
-    pub(in crate::store) outcome: Outcome,
-    #[serde(rename = "c")]
-    pub(in crate::store) cause: Cause,
 }
 
 /// A pause, and who asked for it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::Call;
-use super::record::{Current, Decision, Entry, NeverStarted, News, Record, Slot, State, Waiting};
+use super::record::{Current, Decision, Entry, News, Record, Slot, State, Waiting};
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
     AttemptDetail, Cause, FencingToken, Origin, Outcome, Replica, RunId,
@@ -245,16 +245,6 @@ impl<'s, 'c> Step<'s, 'c> {
         detail: AttemptDetail,
     ) {
         let now = self.call.now;
-        let newest = self.record.unstarted.as_ref();
-        if let Some(cause) = detail.cause
-            && newest.is_none_or(|newest| newest.scheduled_at <= scheduled_at)
-        {
-            self.record.unstarted = Some(NeverStarted {
-                scheduled_at,
-                outcome,
-                cause,
-            });
-        }
         self.lines.push(Entry {
             scheduled_at,
             attempt: 0,

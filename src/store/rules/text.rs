@@ -35,10 +35,10 @@ mod tests {
 
     use uuid::Uuid;
 
-    use super::super::record::{Current, Join, NeverStarted, Paused, Record, Slot, State, Waiting};
+    use super::super::record::{Current, Join, Paused, Record, Slot, State, Waiting};
     use crate::scheduler::job::{JobName, OnCrash};
     use crate::scheduler::lease::{
-        Cause, FencingToken, Origin, Outcome, Replica, RunId, StopFor, StopOrder,
+        FencingToken, Origin, Outcome, Replica, RunId, StopFor, StopOrder,
     };
     use crate::scheduler::time::Timestamp;
 
@@ -98,11 +98,6 @@ mod tests {
                 arrived: vec![JobName::new("extract").unwrap()],
                 dead: true,
             }],
-            unstarted: Some(NeverStarted {
-                scheduled_at: at(8),
-                outcome: Outcome::Skipped,
-                cause: Cause::Overlap,
-            }),
             triggered: vec![(RunId::new(Uuid::from_u128(9)), at(7))],
         }
     }
@@ -137,7 +132,6 @@ mod tests {
             disabled: None,
             waiting: Vec::new(),
             joins: Vec::new(),
-            unstarted: None,
             triggered: Vec::new(),
             current: full(State::Running).current.map(|current| Current {
                 origin: Origin::Schedule,

@@ -22,7 +22,6 @@ fn job(text: &str, schedule: &str) -> Job {
 /// As the ledger has a job once it is enrolled.
 fn known(job: &Job) -> JobState {
     JobState {
-        never_started: None,
         job: job.name.clone(),
         settled_until: SINCE,
         schedule: job.schedule.identity(),

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::scheduler::lease::{FencingToken, Replica, RunId};
-use crate::store::{NeverStarted, Pause, ReplicaInfo};
+use crate::store::{Pause, ReplicaInfo};
 
 const NOW: Timestamp = Timestamp::from_second(1_795_250_760);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -27,7 +27,6 @@ fn attempt(token: u64, replica: &str, standing: Standing) -> LastAttempt {
 
 fn state(attempts: Vec<LastAttempt>) -> JobState {
     JobState {
-        never_started: None,
         job: JobName::new("report").unwrap(),
         settled_until: NOW,
         schedule: String::new(),
@@ -142,24 +141,4 @@ fn replicas_whose_table_differs_from_most_are_marked_and_the_dead_are_not_counte
     let marked: Vec<_> = marked.map(|one| one.replica.name.as_str()).collect();
     assert_eq!(marked, ["d"]);
     assert_eq!(usual_digest(&replicas[5..], NOW), None);
-}
-
-#[test]
-fn an_occurrence_that_never_started_is_how_it_went_last_where_it_is_the_newest() {
-    let succeeded = Standing::Ended(Outcome::Succeeded);
-    let mut state = state(vec![attempt(7, "r1", succeeded)]);
-    for (scheduled_at, expected) in [(NOW, "skipped"), (NOW - MINUTE * 60, "succeeded")] {
-        state.never_started = Some(NeverStarted {
-            scheduled_at,
-            outcome: Outcome::Skipped,
-            cause: Cause::Placement,
-        });
-        let shown = shown(&state);
-        assert_eq!(shown.state, expected);
-        assert_eq!(shown.never_started.is_some(), expected == "skipped");
-    }
-    state.attempts.clear();
-    assert_eq!(shown(&state).state, "skipped");
-    state.never_started = None;
-    assert_eq!(shown(&state).state, "never_ran");
 }
