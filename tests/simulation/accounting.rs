@@ -26,7 +26,7 @@ const SCHEDULES: [&str; 5] = [
 ];
 
 /// Seeds of an ordinary run; each world lives for half an hour and more.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 80;
 
 /// A part of a job's life: this schedule was in force until then.
 struct Segment {

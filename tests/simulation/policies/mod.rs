@@ -24,7 +24,7 @@ use crate::world::{Chance, Run, World};
 const GENESIS: i64 = 1_795_212_000;
 
 /// Seeds of an ordinary run: each of these cases is set up, and chance has little to add.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 25;
 
 fn for_each_seed(law: impl Fn(u64)) {
     for_seeds(SEEDS, law);
