@@ -11,12 +11,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use uuid::Uuid;
-
-use super::job::{Job, JobName, OnCrash};
+use super::job::{JobName, OnCrash};
 use super::lease::{
-    Answered, Claim, ClaimAnswer, FencingToken, Grant, Observation, Occurrence, Opening, Origin,
-    RunId, Scope,
+    Answered, Claim, ClaimAnswer, FencingToken, Grant, Observation, Opening, Origin, RunId, Scope,
 };
 use super::table::Due;
 use super::time::{BootTime, Timestamp};
@@ -92,7 +89,9 @@ impl Scheduler {
                 entry.catch_up(&mut claim, store_now);
             }
             claim.no_room_before = crowded;
-            let wait = self.wait_for(&entry.job, &claim.occurrence, shard, None);
+            let wait = self
+                .placement
+                .wait(&entry.job, &claim.occurrence, shard, None);
             self.take(claim, now + wait, now);
             if !entry.runs_here {
                 // It only writes down that nobody ran it; once is enough.
@@ -121,22 +120,13 @@ impl Scheduler {
         }
     }
 
-    /// How long this replica lets others go first.
-    fn wait_for(
-        &self,
-        job: &Job,
-        occurrence: &Occurrence,
-        shard: u32,
-        failed_on: Option<Uuid>,
-    ) -> Duration {
-        self.placement.wait(job, occurrence, shard, failed_on)
-    }
-
-    /// The same for a claim that was answered, and is sent again.
+    /// How long this replica lets others go first with a claim that was answered, and is sent
+    /// again.
     fn turn(&self, claim: &Claim) -> Duration {
         let entry = self.table.entry(&claim.occurrence.job);
         entry.map_or(Duration::ZERO, |entry| {
-            self.wait_for(&entry.job, &claim.occurrence, claim.shard, None)
+            self.placement
+                .wait(&entry.job, &claim.occurrence, claim.shard, None)
         })
     }
 
@@ -456,7 +446,9 @@ impl Scheduler {
             let run_id = self.draw_run_id(at);
             let mut claim = entry.claim(at, origin, shard, run_id);
             claim.no_room = !has_room;
-            let wait = self.wait_for(&entry.job, &occurrence, shard, failed_on);
+            let wait = self
+                .placement
+                .wait(&entry.job, &occurrence, shard, failed_on);
             self.claims.add(claim, now + wait);
         }
     }

@@ -38,7 +38,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::scheduler::job::{Job, JobName};
-use crate::scheduler::schedule::{DstFold, DstGap, Oddity};
+use crate::scheduler::schedule::{DstGap, Oddity};
 use crate::scheduler::time::Timestamp;
 use crate::store::{AttemptRecord, JobState, Snapshot};
 
@@ -153,7 +153,7 @@ pub fn answer(view: &View<'_>, asked: &Asked) -> Answer {
             let note = ClocksNote::Twice {
                 local,
                 zone: zone(),
-                dst_fold: concerned.map(|schedule| fold_word(schedule.dst_fold())),
+                dst_fold: concerned.map(|schedule| schedule.dst_fold().as_str()),
             };
             (Some(note), accounts(view, &asked.instants))
         }
@@ -205,14 +205,5 @@ fn stand_in(view: &View<'_>, local: DateTime, until: Timestamp) -> StandIn {
             _ if schedule.dst_gap() == DstGap::Skip => StandIn::Nothing,
             _ => StandIn::NotNeeded,
         },
-    }
-}
-
-/// As jobs.toml spells it.
-fn fold_word(fold: DstFold) -> &'static str {
-    match fold {
-        DstFold::First => "first",
-        DstFold::Last => "last",
-        DstFold::Both => "both",
     }
 }

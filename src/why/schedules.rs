@@ -4,8 +4,8 @@
 
 use jiff::tz::TimeZone;
 
+use super::View;
 use super::account::Because;
-use super::{View, fold_word};
 use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::schedule::Schedule;
 use crate::scheduler::time::Timestamp;
@@ -100,7 +100,7 @@ pub(super) fn because(schedule: &Schedule, at: Timestamp) -> Option<Because> {
     let local = schedule.zone().to_datetime(at.to_jiff());
     // An instant's local time exists: what doesn't run then comes at another instant too.
     let left_out = !schedule.follows_elapsed_time() && schedule.has_local(local);
-    left_out.then(|| Because::Fold(fold_word(schedule.dst_fold())))
+    left_out.then(|| Because::Fold(schedule.dst_fold().as_str()))
 }
 
 /// What people call a zone.

@@ -24,7 +24,8 @@ impl DstGap {
 impl DstFold {
     const ALL: [Self; 3] = [Self::First, Self::Last, Self::Both];
 
-    const fn as_str(self) -> &'static str {
+    /// As jobs.toml spells it.
+    pub const fn as_str(self) -> &'static str {
         match self {
             DstFold::First => "first",
             DstFold::Last => "last",

@@ -100,6 +100,31 @@ fn triggers_obey_the_concurrency_policy() {
 }
 
 #[test]
+fn of_many_triggers_given_with_all_replicas_down_each_runs_in_its_turn() {
+    let one = Job {
+        concurrency: Concurrency::Queue { limit: 1000 },
+        ..job("by-hand", "@manual")
+    };
+    let mut world = three(1, vec![one], |_| Duration::from_millis(100));
+    (0..3).for_each(|replica| world.crash(replica));
+    let mut asked = Vec::new();
+    for _ in 0..100 {
+        match order(&mut world, "by-hand", OrderKind::Trigger) {
+            OrderAnswer::Triggered { scheduled_at } => asked.push(scheduled_at),
+            other => panic!("{other:?}"),
+        }
+    }
+    (0..3).for_each(|replica| world.revive(replica));
+    world.run_for(seconds(60));
+    check_shards(&world);
+    let ran: Vec<_> = runs(&world, "by-hand")
+        .iter()
+        .map(|run| run.scheduled_at)
+        .collect();
+    assert_eq!(ran, asked);
+}
+
+#[test]
 fn an_order_sent_again_is_done_once() {
     let mut world = three(1, vec![job("by-hand", "@manual")], quick);
     let order = Order {
