@@ -121,6 +121,9 @@ pub struct JobState {
     pub paused: Option<Pause>,
     /// Since when it is disabled, if it is.
     pub disabled: Option<Timestamp>,
+    /// Pauses that are over and are no line yet, as something that was due before them may still
+    /// be claimed.
+    pub suspensions: Vec<PastSuspension>,
     /// The newest attempt, of each shard of the newest occurrence that was granted; empty where
     /// the job never ran.
     pub attempts: Vec<LastAttempt>,
@@ -129,6 +132,17 @@ pub struct JobState {
     /// What waits for the success of other jobs: the instant, and whose occurrences of it are
     /// over.
     pub joins: Vec<(Timestamp, Vec<JobName>)>,
+}
+
+/// A time that is over, and of which nothing of the schedule is to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastSuspension {
+    /// What was due up to here is not concerned.
+    pub since: Timestamp,
+    /// The last instant that is.
+    pub until: Timestamp,
+    /// What its line will say.
+    pub reason: String,
 }
 
 impl JobState {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::engine::Window;
 use super::rules::{Record, State};
 use super::{
-    JobState, LastAttempt, ObservedLease, Opening, Pause, ReplicaState, Scope, Standing,
-    WaitingOccurrence,
+    JobState, LastAttempt, ObservedLease, Opening, PastSuspension, Pause, ReplicaState, Scope,
+    Standing, WaitingOccurrence,
 };
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::Peer;
@@ -67,6 +67,11 @@ impl Record {
             start_by: one.start_by,
         });
         let joins = self.joins.iter().filter(|join| !join.dead);
+        let suspensions = self.suspensions.iter().map(|one| PastSuspension {
+            since: one.since,
+            until: one.until,
+            reason: one.words.clone(),
+        });
         JobState {
             job: job.clone(),
             settled_until: self.settled_until,
@@ -76,6 +81,7 @@ impl Record {
                 by: paused.by.clone(),
             }),
             disabled: self.disabled,
+            suspensions: suspensions.collect(),
             attempts: self.attempts(),
             waiting: waiting.collect(),
             joins: joins

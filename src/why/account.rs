@@ -224,6 +224,17 @@ pub enum Suspension {
         #[serde(serialize_with = "rfc3339")]
         since: Option<Timestamp>,
     },
+    /// One of the two, that is over.
+    Over {
+        /// Since when.
+        #[serde(serialize_with = "rfc3339")]
+        since: Timestamp,
+        /// Until when.
+        #[serde(serialize_with = "rfc3339")]
+        until: Timestamp,
+        /// Which, and who asked for it.
+        reason: String,
+    },
 }
 
 /// Who could start something, or why nobody can.

@@ -154,7 +154,11 @@ pub(super) fn by_schedule(view: &View<'_>, at: Timestamp) -> Account {
     let lacks = in_force.lacks_calendars.then_some(Remark::LacksCalendars);
     account.remarks.extend(lacks);
     account.remarks.extend(other_schedule(view));
-    if let Fate::Due { .. } = account.fate {
+    if let Fate::Due { start_by, .. } = account.fate {
+        let in_time = start_by.is_none_or(|until| view.now <= until);
+        let suspension = suspension(view).filter(|_| in_time);
+        let remark = suspension.map(|suspension| Remark::Suspended { suspension });
+        account.remarks.extend(remark);
         account.remarks.extend(newer_are_due(view, &schedule, at));
     }
     account
@@ -182,7 +186,10 @@ fn expected(view: &View<'_>, at: Timestamp) -> Fate {
         Some(settled) if at <= settled => Fate::NotRecorded {
             why: unrecorded(view, at, settled),
         },
-        Some(_) => match suspension.filter(|suspension| suspension.concerns(at)) {
+        Some(_) => match suspension
+            .filter(|suspension| suspension.concerns(at))
+            .or_else(|| past_suspension(view, at))
+        {
             Some(suspension) => Fate::Suspended { suspension },
             None => Fate::Due {
                 start_from,
@@ -194,11 +201,12 @@ fn expected(view: &View<'_>, at: Timestamp) -> Fate {
 }
 
 impl Suspension {
-    /// What was due before it began may still run.
+    /// What was due before it began was not due in it.
     fn concerns(&self, at: Timestamp) -> bool {
         match self {
             Suspension::Paused { since, .. } => at > *since,
             Suspension::Disabled { since } => since.is_some_and(|since| at > since),
+            Suspension::Over { since, until, .. } => at > *since && at <= *until,
         }
     }
 }
@@ -309,8 +317,13 @@ fn other_schedule(view: &View<'_>) -> Option<Remark> {
 
 fn newer_are_due(view: &View<'_>, schedule: &Schedule, at: Timestamp) -> Option<Remark> {
     let job = view.entry()?;
-    let newer = schedule.next_after(at)?;
-    (newer + job.delay(newer) <= view.now).then(|| Remark::NewerAreDue {
+    let mut newer = schedule.next_after(at)?;
+    while let Some(Suspension::Over { until, .. }) = past_suspension(view, newer) {
+        newer = schedule.next_after(until)?;
+    }
+    let suspended = suspension(view).is_some_and(|suspension| suspension.concerns(newer));
+    let due = !suspended && newer + job.delay(newer) <= view.now;
+    due.then(|| Remark::NewerAreDue {
         catch_up: ranges::catch_up(job),
     })
 }
@@ -362,6 +375,20 @@ pub(super) fn suspension(view: &View<'_>) -> Option<Suspension> {
             off.then_some(Suspension::Disabled { since: None })
         }
     }
+}
+
+/// What kept the job from running at an instant, where that is over and not settled yet.
+fn past_suspension(view: &View<'_>, at: Timestamp) -> Option<Suspension> {
+    let over = view
+        .state()?
+        .suspensions
+        .iter()
+        .map(|one| Suspension::Over {
+            since: one.since,
+            until: one.until,
+            reason: one.reason.clone(),
+        });
+    over.into_iter().find(|one| one.concerns(at))
 }
 
 /// Who could start something of the job now.

@@ -308,14 +308,16 @@ fn what_is_due_and_unclaimed_names_who_could_and_what_holds_them() {
 }
 
 #[test]
-fn what_fell_due_before_a_pause_may_still_run() {
+fn what_fell_due_before_a_pause_runs_only_where_that_ends_in_time() {
     let daily = job("daily", "0 22 * * *");
     let mut world = World::new([daily.clone()]);
     world.set("22:00:05");
     world.order(&daily, OrderKind::Pause);
     world.alive("r1", |_| {});
-    let expected = "Any of these may claim it: r1.";
-    assert_eq!(last_line(&world, "daily"), expected);
+    let told = world.why("daily", "22:00:00");
+    assert_eq!(told[told.len() - 2], "Any of these may claim it: r1.");
+    let expected = "The job has been paused since 2026-11-20T22:00:05Z, by ann: unless that ends before its turn comes, it is skipped.";
+    assert_eq!(told[told.len() - 1], expected);
     // It was heard of for the last time more than a minute ago.
     world.set("22:01:06");
     let expected = "Nobody can claim it: no replica has been heard of lately.";
@@ -427,4 +429,45 @@ fn what_waited_while_the_state_was_read_and_is_over_since_does_not_wait() {
     let told = world.why("minutely", "22:01:00");
     let head = "minutely at 2026-11-20T22:01:00Z never started: it was missed.";
     assert_eq!(told[0], head, "{told:#?}");
+}
+
+#[test]
+fn what_fell_due_in_a_pause_that_is_over_did_not_wait_like_what_was_due_before_it() {
+    let mut hourly = job("hourly", "0 * * * *");
+    hourly.starting_deadline = 4 * 3600 * SECOND;
+    let mut world = World::new([hourly.clone()]);
+    world.set("22:10:00");
+    world.order(&hourly, OrderKind::Pause);
+    world.set("22:20:00");
+    let due = [
+        "hourly at 2026-11-20T22:00:00Z is due, and nobody has claimed it yet.",
+        "It may start until 2026-11-21T02:00:00Z (in 3h 40m), by `starting_deadline`.",
+        "Nobody can claim it: no replica has been heard of lately.",
+    ];
+    let paused = "The job has been paused since 2026-11-20T22:10:00Z, by ann: unless that ends before its turn comes, it is skipped.";
+    assert_eq!(
+        world.why("hourly", "22:00:00"),
+        [due[0], due[1], due[2], paused]
+    );
+    world.set("23:10:00");
+    world.order(&hourly, OrderKind::Resume);
+    world.set("22:20:00");
+    assert_eq!(world.why("hourly", "22:00:00"), due);
+    world.set("23:20:00");
+    assert_eq!(
+        world.why("hourly", "23:00:00"),
+        [
+            "hourly at 2026-11-20T23:00:00Z does not run: the job was paused by ann.",
+            "That lasted from 2026-11-20T22:10:00Z to 2026-11-20T23:10:00Z. It is recorded as skipped once what was due before that has run or is missed.",
+        ]
+    );
+    let lease = world.claim("r1", &hourly, "22:00:00");
+    world.succeed("r1", &lease);
+    world.set("2026-11-21T00:00:00");
+    world.claim("r1", &hourly, "2026-11-21T00:00:00");
+    let recorded = world.why("hourly", "23:00:00");
+    assert_eq!(
+        recorded[0],
+        "hourly at 2026-11-20T23:00:00Z never started: it was skipped."
+    );
 }

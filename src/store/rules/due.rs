@@ -26,12 +26,7 @@ impl Step<'_, '_> {
         if claim.claim_by == Claim::ONLY_ASKS {
             return ClaimAnswer::Finished;
         }
-        let paused = self.record.paused.as_ref();
-        let suspended = paused
-            .map(|paused| paused.since)
-            .into_iter()
-            .chain(self.record.disabled);
-        if let Some(since) = suspended.min().filter(|since| due > *since) {
+        if let Some(since) = self.suspended_since(due) {
             return ClaimAnswer::Suspended { since };
         }
         if let Some(answer) = self.in_grace() {
@@ -50,20 +45,20 @@ impl Step<'_, '_> {
         if refusal.is_none() && free && claim.grants_nothing() {
             return ClaimAnswer::NoRoom;
         }
-        if let (Some((outcome, cause, words)), Some(until)) = (&refusal, claim.backlog.last()) {
-            // What is too late for the newest is too late for those before it.
-            self.pass_over(claim.run_id, *until, *outcome, *cause, *words);
-        }
-        let settled = self.record.settled_until;
-        self.settle(due);
         if let Some((outcome, cause, words)) = refusal {
+            if let Some(until) = claim.backlog.last() {
+                // What is too late for the newest is too late for those before it.
+                self.pass_over(claim.run_id, *until, outcome, cause, words);
+            }
+            self.settle(due);
             self.never_started(claim.unstarted(), outcome, cause, words);
             return match outcome {
                 Outcome::Skipped => ClaimAnswer::Skipped(cause),
                 _ => ClaimAnswer::TooLate,
             };
         }
-        self.queue_backlog(claim, settled);
+        self.queue_backlog(claim);
+        self.settle(due);
         let free = self.record.open().is_none();
         if self.record.waiting.len() >= WAITING_LIMIT {
             return self.refuse_to_queue(claim);
@@ -77,26 +72,24 @@ impl Step<'_, '_> {
     }
 
     /// Lets older instants wait that are to run first, where they are unsettled.
-    fn queue_backlog(&mut self, claim: &Claim, settled: Timestamp) {
+    fn queue_backlog(&mut self, claim: &Claim) {
         let (due, now) = (claim.due(), self.now());
-        let unsettled = claim
-            .backlog
-            .iter()
-            .filter(|at| **at > settled && **at < due);
-        let backlog = unsettled.map(|at| Waiting {
-            scheduled_at: *at,
-            start_by: Some(*at + claim.start_by.saturating_since(due)),
-            ..claim.waiting(now)
-        });
-        self.record.waiting.extend(backlog);
+        for at in claim.backlog.iter().copied().filter(|at| *at < due) {
+            let settled = at <= self.record.settled_until;
+            if settled || self.suspended_since(at).is_some() {
+                continue;
+            }
+            self.settle(at);
+            self.record.waiting.push(Waiting {
+                scheduled_at: at,
+                start_by: Some(at + claim.start_by.saturating_since(due)),
+                ..claim.waiting(now)
+            });
+        }
     }
 
     /// Why an occurrence can't start any more, if it can't.
-    pub(super) fn refusal(
-        &self,
-        claim: &Claim,
-        now: Timestamp,
-    ) -> Option<(Outcome, Cause, &'static str)> {
+    fn refusal(&self, claim: &Claim, now: Timestamp) -> Option<(Outcome, Cause, &'static str)> {
         if claim.due() <= self.call.group.born && !self.known {
             let words = "the ledger began later and can't tell whether it ran";
             return Some((Outcome::Missed, Cause::Unknown, words));
@@ -119,6 +112,10 @@ impl Step<'_, '_> {
         if now > claim.claim_by {
             let words = "no replica claimed it within 1 s, and catch_up = \"none\"";
             return Some((Outcome::Missed, Cause::CatchUp, words));
+        }
+        if let Some(suspension) = self.suspension() {
+            let words = "the job was paused or disabled before it could start";
+            return Some((Outcome::Skipped, suspension.cause, words));
         }
         None
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::Call;
-use super::due::NOBODY_CAME;
-use super::record::{Decision, News, Record, Waiting};
+
+use super::record::{Decision, News, Record, Suspension, Waiting};
 use super::step::Step;
 use crate::scheduler::lease::{
     Cause, Enrolment, Origin, Outcome, Registration, RunId, ScheduleChange,
@@ -59,8 +59,9 @@ impl Step<'_, '_> {
         match (enrolment.enabled, self.record.disabled) {
             (false, None) => self.record.disabled = Some(self.now()),
             (true, Some(since)) => {
+                let ended = Suspension::disabled(since);
                 self.record.disabled = None;
-                self.end_suspension(since, Cause::Disabled, "the job was disabled");
+                self.end_suspension(&enrolment.job, ended);
             }
             _ => {}
         }
@@ -77,7 +78,8 @@ impl Step<'_, '_> {
             step.pass_over(nobody(), until, Outcome::Missed, cause, words);
         };
         for one in &change.run {
-            if one.at <= self.record.settled_until || one.at > now {
+            let settled = one.at <= self.record.settled_until;
+            if settled || one.at > now || self.suspended_since(one.at).is_some() {
                 continue;
             }
             if one.missed_before {
@@ -95,24 +97,6 @@ impl Step<'_, '_> {
             self.tell(News::Opening);
         }
         pass_over(self, now);
-    }
-
-    /// What fell due since then, up to now, is skipped. What was due before and was not claimed
-    /// is missed.
-    pub(super) fn end_suspension(
-        &mut self,
-        since: crate::scheduler::time::Timestamp,
-        cause: Cause,
-        words: &str,
-    ) {
-        self.pass_over(
-            nobody(),
-            since,
-            Outcome::Missed,
-            Cause::CatchUp,
-            NOBODY_CAME,
-        );
-        self.pass_over(nobody(), self.now(), Outcome::Skipped, cause, words);
     }
 }
 

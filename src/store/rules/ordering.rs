@@ -6,6 +6,7 @@ use super::Call;
 use super::due::WAITING_LIMIT;
 use super::record::{Decision, News, Paused, Record, Waiting};
 use super::step::{Step, Unstarted};
+use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{
     Cause, Order, OrderAnswer, OrderKind, Origin, Outcome, StopFor, StopOrder,
 };
@@ -36,7 +37,7 @@ impl Step<'_, '_> {
         match order.what {
             OrderKind::Trigger => self.trigger(order),
             OrderKind::Pause => self.pause(order),
-            OrderKind::Resume => self.resume(),
+            OrderKind::Resume => self.resume(&order.job),
             OrderKind::Kill => self.kill(order),
         }
     }
@@ -96,12 +97,12 @@ impl Step<'_, '_> {
         }
     }
 
-    fn resume(&mut self) -> OrderAnswer {
-        let Some(Paused { since, by }) = self.record.paused.take() else {
+    fn resume(&mut self, job: &JobName) -> OrderAnswer {
+        let Some(paused) = self.record.paused.take() else {
             return OrderAnswer::Resumed { since: None };
         };
-        let words = format!("the job was paused by {by}");
-        self.end_suspension(since, Cause::Paused, &words);
+        let since = paused.since;
+        self.end_suspension(job, paused.suspension());
         OrderAnswer::Resumed { since: Some(since) }
     }
 

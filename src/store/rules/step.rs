@@ -7,7 +7,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::Call;
-use super::record::{Current, Decision, Entry, News, Record, Slot, State, Waiting};
+use super::due::NOBODY_CAME;
+use super::enrolling::nobody;
+use super::record::{Current, Decision, Entry, News, Record, Slot, State, Suspension, Waiting};
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
     AttemptDetail, Cause, FencingToken, Origin, Outcome, Replica, RunId,
@@ -93,9 +95,26 @@ impl<'s, 'c> Step<'s, 'c> {
         self.news.push(news);
     }
 
-    /// Everything up to `at` is settled.
+    /// Everything up to `at` is settled. Of what was not: what is due in a suspension is skipped.
     pub(super) fn settle(&mut self, at: Timestamp) {
-        self.record.settled_until = self.record.settled_until.max(at);
+        let before = |one: &Suspension| one.until < at;
+        while let Some(first) = self.record.suspensions.first().filter(|one| before(one)) {
+            let until = first.until;
+            self.pass_over(
+                nobody(),
+                until,
+                Outcome::Missed,
+                Cause::CatchUp,
+                NOBODY_CAME,
+            );
+        }
+        self.settle_all(at);
+    }
+
+    fn settle_all(&mut self, at: Timestamp) {
+        let settled = self.record.settled_until.max(at);
+        self.record.settled_until = settled;
+        self.record.suspensions.retain(|one| one.until > settled);
     }
 
     /// Writes the line of a shard's attempt that is over.
@@ -215,7 +234,8 @@ impl<'s, 'c> Step<'s, 'c> {
     }
 
     /// Writes one line for all unsettled instants of the schedule in force up to `until`, and
-    /// settles them. That there are none costs a line which readers don't show.
+    /// settles them; those of a suspension get a line of their own. That there are none costs a
+    /// line which readers don't show.
     pub(super) fn pass_over(
         &mut self,
         run_id: RunId,
@@ -223,6 +243,23 @@ impl<'s, 'c> Step<'s, 'c> {
         outcome: Outcome,
         cause: Cause,
         words: impl Into<String>,
+    ) {
+        let words = words.into();
+        for one in self.suspensions() {
+            let (since, end) = (one.since.min(until), one.until.min(until));
+            self.pass_stretch(run_id, since, outcome, cause, &words);
+            self.pass_stretch(run_id, end, Outcome::Skipped, one.cause, &one.words);
+        }
+        self.pass_stretch(run_id, until, outcome, cause, &words);
+    }
+
+    fn pass_stretch(
+        &mut self,
+        run_id: RunId,
+        until: Timestamp,
+        outcome: Outcome,
+        cause: Cause,
+        words: &str,
     ) {
         let since = self.record.settled_until;
         if until <= since {
@@ -234,7 +271,7 @@ impl<'s, 'c> Step<'s, 'c> {
             ..AttemptDetail::policy(cause, words)
         };
         self.push_unstarted(run_id, until, outcome, detail);
-        self.settle(until);
+        self.settle_all(until);
     }
 
     fn push_unstarted(

@@ -5,13 +5,18 @@
 use super::{relative, suspended};
 use crate::scheduler::job::JobName;
 use crate::scheduler::time::{Timestamp, short_duration};
-use crate::why::account::{Account, Because, Candidates, Fate, Unrecorded};
+use crate::why::account::{Account, Because, Candidates, Fate, Suspension, Unrecorded};
 
 pub(super) fn lines(account: &Account, now: Timestamp) -> Vec<String> {
     match &account.fate {
         Fate::WaitsForAttempt { candidates, .. } => vec![who(candidates, now)],
         Fate::WaitsInQueue { .. } => queue(&account.fate, now),
         Fate::WaitsForJobs { arrived, missing } => vec![jobs(arrived, missing.as_deref())],
+        Fate::Suspended {
+            suspension: Suspension::Over { since, until, .. },
+        } => vec![format!(
+            "That lasted from {since} to {until}. It is recorded as skipped once what was due before that has run or is missed."
+        )],
         Fate::Suspended { suspension } => vec![format!(
             "{}: what falls due meanwhile is recorded as skipped when that ends.",
             suspended(suspension)

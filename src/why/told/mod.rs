@@ -65,6 +65,9 @@ fn verdict(account: &Account) -> String {
         Fate::Suspended {
             suspension: Suspension::Disabled { .. },
         } => "does not run: the job is disabled",
+        Fate::Suspended {
+            suspension: Suspension::Over { reason, .. },
+        } => return format!("does not run: {reason}"),
         Fate::Due { .. } => "is due, and nobody has claimed it yet",
         Fate::ToCome { .. } => "is still to come",
         Fate::NotAnOccurrence { .. } => "is not an occurrence",
@@ -175,6 +178,11 @@ fn suspended(suspension: &Suspension) -> String {
             format!("The job has been disabled since {since}")
         }
         Suspension::Disabled { since: None } => "The job is disabled in this table".to_owned(),
+        Suspension::Over {
+            since,
+            until,
+            reason,
+        } => format!("From {since} to {until} {reason}"),
     }
 }
 

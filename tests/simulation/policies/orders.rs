@@ -265,20 +265,34 @@ fn a_kill_withdraws_triggers_that_nobody_has_started() {
 }
 
 #[test]
-fn what_was_due_before_a_pause_is_caught_up_with_in_it() {
+fn what_was_due_before_a_pause_runs_after_it_or_is_skipped_in_it() {
     for_each_seed(|seed| {
-        let mut world = three(seed, vec![job("one", "0 * * * * *")], quick);
-        (0..3).for_each(|replica| world.crash(replica));
-        world.run_for(seconds(55));
-        order(&mut world, "one", OrderKind::Pause);
-        world.run_for(seconds(100) - world.now + seconds(0));
-        (0..3).for_each(|replica| world.revive(replica));
-        world.run_for(seconds(100));
-        let ran: Vec<_> = runs(&world, "one")
-            .iter()
-            .map(|run| run.scheduled_at)
-            .collect();
-        assert_eq!(ran, [at(60)], "{world:?}");
+        for in_it in [false, true] {
+            let mut world = three(seed, vec![job("one", "0 * * * * *")], quick);
+            (0..3).for_each(|replica| world.crash(replica));
+            world.run_for(seconds(55));
+            order(&mut world, "one", OrderKind::Pause);
+            world.run_for(seconds(95) - world.now);
+            if in_it {
+                (0..3).for_each(|replica| world.revive(replica));
+                world.run_for(seconds(5));
+            }
+            order(&mut world, "one", OrderKind::Resume);
+            if !in_it {
+                (0..3).for_each(|replica| world.revive(replica));
+            }
+            world.run_for(seconds(15));
+            let runs = runs(&world, "one");
+            let ran: Vec<_> = runs.iter().map(|run| run.scheduled_at).collect();
+            match in_it {
+                false => assert_eq!(ran, [at(60)], "{world:?}"),
+                true => {
+                    assert_eq!(ran, [], "{world:?}");
+                    let paused = (60, Outcome::Skipped, Some(Cause::Paused));
+                    assert_eq!(ends(&world, "one"), [paused], "{world:?}");
+                }
+            }
+        }
     });
 }
 

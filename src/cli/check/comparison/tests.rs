@@ -27,6 +27,7 @@ fn known(job: &Job) -> JobState {
         schedule: job.schedule.identity(),
         paused: None,
         disabled: None,
+        suspensions: Vec::new(),
         attempts: Vec::new(),
         waiting: Vec::new(),
         joins: Vec::new(),

@@ -32,6 +32,7 @@ fn state(attempts: Vec<LastAttempt>) -> JobState {
         schedule: String::new(),
         paused: None,
         disabled: None,
+        suspensions: Vec::new(),
         attempts,
         waiting: Vec::new(),
         joins: Vec::new(),
