@@ -6,6 +6,7 @@ use std::fmt::Display;
 
 use serde::{Serialize, Serializer};
 
+use super::suspension::Suspension;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{Cause, FencingToken, Origin, Outcome, RunId};
 use crate::scheduler::time::Timestamp;
@@ -204,37 +205,6 @@ pub struct Setting {
     pub key: &'static str,
     /// Its value, as jobs.toml spells it.
     pub value: String,
-}
-
-/// What keeps a job from running.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Suspension {
-    /// `soloist pause`.
-    Paused {
-        /// Since when.
-        #[serde(serialize_with = "rfc3339")]
-        since: Timestamp,
-        /// Who asked for it.
-        by: String,
-    },
-    /// `enabled = false`.
-    Disabled {
-        /// Since when; none where only this table has it so.
-        #[serde(serialize_with = "rfc3339")]
-        since: Option<Timestamp>,
-    },
-    /// One of the two, that is over.
-    Over {
-        /// Since when.
-        #[serde(serialize_with = "rfc3339")]
-        since: Timestamp,
-        /// Until when.
-        #[serde(serialize_with = "rfc3339")]
-        until: Timestamp,
-        /// Which, and who asked for it.
-        reason: String,
-    },
 }
 
 /// Who could start something, or why nobody can.

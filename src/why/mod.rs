@@ -23,14 +23,16 @@ mod attempts;
 mod pending;
 mod ranges;
 mod schedules;
+mod suspension;
 mod told;
 
 pub use self::account::{
     Account, Because, Candidates, Course, Doubt, Fate, Near, Origins, PastAttempt, Range, Remark,
-    Setting, Shard, Suspension, Unrecorded,
+    Setting, Shard, Unrecorded,
 };
 pub use self::asked::{Asked, Clocks, NoTime, Written};
 pub use self::ranges::RangeLine;
+pub use self::suspension::Suspension;
 pub use self::told::tell;
 
 use jiff::civil::DateTime;

@@ -5,9 +5,8 @@
 
 use std::time::Duration;
 
-use super::account::{
-    Account, Because, Candidates, Fate, Near, Origins, Remark, Suspension, Unrecorded,
-};
+use super::account::{Account, Because, Candidates, Fate, Near, Origins, Remark, Unrecorded};
+use super::suspension::{Suspension, past_suspension, suspension};
 use super::{View, ranges, schedules};
 use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::lease::Origin;
@@ -200,17 +199,6 @@ fn expected(view: &View<'_>, at: Timestamp) -> Fate {
     }
 }
 
-impl Suspension {
-    /// What was due before it began was not due in it.
-    fn concerns(&self, at: Timestamp) -> bool {
-        match self {
-            Suspension::Paused { since, .. } => at > *since,
-            Suspension::Disabled { since } => since.is_some_and(|since| at > since),
-            Suspension::Over { since, until, .. } => at > *since && at <= *until,
-        }
-    }
-}
-
 /// Why the ledger, which has settled it, has no line of an occurrence.
 fn unrecorded(view: &View<'_>, at: Timestamp, settled: Timestamp) -> Unrecorded {
     let never_ran = view.state().is_some_and(|state| state.attempts.is_empty());
@@ -357,38 +345,6 @@ fn near(view: &View<'_>, at: Timestamp) -> Option<Remark> {
         })
         .collect();
     (!occurrences.is_empty()).then_some(Remark::Near { occurrences })
-}
-
-/// What keeps the job from running now.
-pub(super) fn suspension(view: &View<'_>) -> Option<Suspension> {
-    let state = view.state();
-    let paused = state.and_then(|state| state.paused.as_ref());
-    let disabled = state.and_then(|state| state.disabled);
-    match (paused, disabled) {
-        (Some(pause), _) => Some(Suspension::Paused {
-            since: pause.since,
-            by: pause.by.clone(),
-        }),
-        (None, Some(since)) => Some(Suspension::Disabled { since: Some(since) }),
-        (None, None) => {
-            let off = view.entry().is_some_and(|job| !job.enabled);
-            off.then_some(Suspension::Disabled { since: None })
-        }
-    }
-}
-
-/// What kept the job from running at an instant, where that is over and not settled yet.
-fn past_suspension(view: &View<'_>, at: Timestamp) -> Option<Suspension> {
-    let over = view
-        .state()?
-        .suspensions
-        .iter()
-        .map(|one| Suspension::Over {
-            since: one.since,
-            until: one.until,
-            reason: one.reason.clone(),
-        });
-    over.into_iter().find(|one| one.concerns(at))
 }
 
 /// Who could start something of the job now.

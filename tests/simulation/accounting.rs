@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use soloist::scheduler::job::{Job, JobName, OnCrash};
-use soloist::scheduler::lease::{Cause, Order, OrderAnswer, OrderKind, RunId};
+use soloist::scheduler::lease::{Order, OrderAnswer, OrderKind, RunId};
 use soloist::scheduler::policy::{CatchUp, Concurrency, Retry, Tags};
 use soloist::scheduler::schedule::Schedule;
 use soloist::scheduler::time::Timestamp;
@@ -357,17 +357,18 @@ fn edit(world: &mut World, lives: &mut [Life], number: usize) {
             break;
         }
     }
+    let life = &mut lives[number];
+    let former = life.schedule.identity();
     let lines = world.history();
-    let changed = |line: &&AttemptRecord| {
-        let cause = line.detail.cause == Some(Cause::ScheduleChanged);
-        line.job == name && cause && line.detail.since >= Some(before)
+    let of_former = |line: &&AttemptRecord| {
+        let its = line.detail.schedule.as_ref() == Some(&former);
+        line.job == name && its && line.detail.since >= Some(before)
     };
     let until = lines
         .iter()
-        .filter(changed)
+        .filter(of_former)
         .map(|line| line.scheduled_at)
         .max();
-    let life = &mut lives[number];
     let schedule = std::mem::replace(&mut life.schedule, utc(name.as_str(), text));
     life.former.push(Segment {
         schedule,

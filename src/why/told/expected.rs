@@ -5,7 +5,8 @@
 use super::{relative, suspended};
 use crate::scheduler::job::JobName;
 use crate::scheduler::time::{Timestamp, short_duration};
-use crate::why::account::{Account, Because, Candidates, Fate, Suspension, Unrecorded};
+use crate::why::account::{Account, Because, Candidates, Fate, Unrecorded};
+use crate::why::suspension::Suspension;
 
 pub(super) fn lines(account: &Account, now: Timestamp) -> Vec<String> {
     match &account.fate {

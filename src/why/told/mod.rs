@@ -7,7 +7,8 @@ mod course;
 mod expected;
 mod unstarted;
 
-use super::account::{Account, Fate, Near, Remark, Shard, Suspension};
+use super::account::{Account, Fate, Near, Remark, Shard};
+use super::suspension::Suspension;
 use super::{Answer, ClocksNote, StandIn};
 use crate::scheduler::lease::{Origin, Outcome};
 use crate::scheduler::time::{Timestamp, short_duration};
