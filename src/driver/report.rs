@@ -211,6 +211,11 @@ fn tell_of_job(notice: &Notice, replica: &str) {
 
 fn tell_of_replica(notice: &Notice, replica: &str) {
     match notice {
+        Notice::LedgerLost { jobs } => warn!(
+            jobs,
+            replica,
+            "the store lost the ledger of jobs: they were enrolled anew; pauses and what waited are gone"
+        ),
         Notice::Grace { wait } => {
             warn!(
                 replica,

@@ -371,7 +371,9 @@ impl Scheduler {
             .iter()
             .map(|lease| lease.held.sighting.token)
             .max();
-        self.token_floor = self.token_floor.max(highest.unwrap_or_default());
+        let known = answer.token.max(highest.unwrap_or_default());
+        self.token_floor = self.token_floor.max(known);
+        self.remember_birth(answer.born);
         self.placement.learn(answer.peers.clone());
         let ours: HashSet<FencingToken> = self.held.tokens().collect();
         let table = &self.table;

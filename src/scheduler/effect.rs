@@ -322,6 +322,11 @@ pub enum Notice {
         /// Until when.
         until: Timestamp,
     },
+    /// The store lost data: jobs that it knew were enrolled anew.
+    LedgerLost {
+        /// How many it did not know any more.
+        jobs: usize,
+    },
     /// A job was not in the ledger before.
     NewJob {
         /// Which.

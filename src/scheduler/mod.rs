@@ -110,6 +110,8 @@ pub struct Scheduler {
     unsure: HashSet<JobName>,
     registration: Registrations,
     token_floor: FencingToken,
+    /// Since when the ledger remembers, as it was seen last.
+    born: Option<Timestamp>,
     away_since: Option<BootTime>,
     grace_told: bool,
     draining: bool,
@@ -122,6 +124,8 @@ struct Registrations {
     waiting: Vec<Enrolment>,
     in_flight: usize,
     retry_at: BootTime,
+    /// People were told that all are known.
+    told: bool,
 }
 
 impl Scheduler {
@@ -147,6 +151,7 @@ impl Scheduler {
             waiting,
             in_flight: 0,
             retry_at: now,
+            told: false,
         };
         Self {
             entropy,
@@ -162,6 +167,7 @@ impl Scheduler {
             held: HeldLeases::default(),
             registration,
             token_floor: FencingToken::default(),
+            born: None,
             away_since: None,
             grace_told: false,
             draining: false,

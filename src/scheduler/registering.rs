@@ -45,8 +45,11 @@ impl Scheduler {
             self.registration.retry_at = now + REGISTER_RETRY;
             return;
         };
+        let mut forgotten = 0;
         for (enrolment, known) in jobs.into_iter().zip(answered.answer) {
-            if let Some(from) = known.former_schedule.clone() {
+            if enrolment.again {
+                forgotten += usize::from(known.new);
+            } else if let Some(from) = known.former_schedule.clone() {
                 self.change_schedule(enrolment, from, known.settled_until, answered.now);
             } else if let Purpose::Once(job) = self.settings.purpose.clone() {
                 self.claim_once(&job, answered.now, now);
@@ -54,10 +57,27 @@ impl Scheduler {
                 self.arm(&enrolment.job, known, answered.now, now);
             }
         }
+        if forgotten > 0 {
+            self.report(Notice::LedgerLost { jobs: forgotten });
+        }
         let all = self.registration.in_flight == 0 && self.registration.waiting.is_empty();
-        if all && self.settings.purpose == Purpose::Table {
+        let table = self.settings.purpose == Purpose::Table;
+        if all && table && !std::mem::replace(&mut self.registration.told, true) {
             let (jobs, next) = (self.table.len(), self.table.next_due());
             self.report(Notice::Ready { jobs, next });
+        }
+    }
+
+    /// A ledger that began anew since it was looked at last may have lost the jobs with their
+    /// schedules. It is told of them again.
+    pub(super) fn remember_birth(&mut self, born: Timestamp) {
+        let before = self.born.replace(born);
+        let anew = before.is_some_and(|before| before < born);
+        if anew && self.settings.purpose == Purpose::Table && !self.draining {
+            let mut enrolments = self.table.enrolments();
+            enrolments.iter_mut().for_each(|one| one.again = true);
+            self.registration.waiting.retain(|one| !one.again);
+            self.registration.waiting.extend(enrolments);
         }
     }
 

@@ -216,13 +216,14 @@ fn leave(draft: &mut Draft<'_>, group: Group) {
     draft.set_group(group);
 }
 
-/// Begins a call and nothing else: what is left of a grace window, which may begin with it.
-pub(super) fn enter(draft: &mut Draft<'_>, caller: &Caller) -> Duration {
+/// Begins a call and nothing else: what is left of a grace window, which may begin with it, and
+/// what the jobs share then.
+pub(super) fn enter(draft: &mut Draft<'_>, caller: &Caller) -> (Duration, Group) {
     let mut group = draft.group().clone();
     let call = Call::begin(&mut group, caller, draft.clock_us(), draft.life());
     let grace = call.grace();
-    leave(draft, group);
-    grace
+    leave(draft, group.clone());
+    (grace, group)
 }
 
 pub(super) fn register(

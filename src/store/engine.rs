@@ -262,7 +262,7 @@ impl<E: Engine> Store for E {
             let terms = terms(self, std::iter::empty(), Room::Frees)?;
             let caller = caller.clone();
             let entered = self.transact(terms, move |draft| Ok(batch::enter(draft, &caller)));
-            grace = entered.await?;
+            (grace, group) = entered.await?;
         }
         let (leases, openings) = shown(&look.records, scope, now);
         let answer = Observation {
@@ -271,6 +271,8 @@ impl<E: Engine> Store for E {
             next_look: look.next,
             peers: peers(look.replicas.iter(), now),
             grace,
+            token: group.token,
+            born: group.born,
         };
         Ok(Answered { now, answer })
     }

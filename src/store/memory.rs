@@ -30,8 +30,15 @@ pub struct MemoryStore {
     events: broadcast::Sender<StoreEvent>,
 }
 
+/// All that a memory store holds at one moment.
+#[derive(Clone)]
+pub struct Image(Ledger);
+
+#[derive(Clone)]
 struct Ledger {
     clock: Arc<dyn Clock>,
+    /// When data were lost last.
+    lost_at: Option<Timestamp>,
     group: Group,
     records: BTreeMap<JobName, Kept>,
     /// The agendas of the records, in the order of time.
@@ -45,6 +52,7 @@ impl MemoryStore {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let ledger = Ledger {
             clock,
+            lost_at: None,
             group: Group::default(),
             records: BTreeMap::new(),
             agenda: BTreeSet::new(),
@@ -55,6 +63,19 @@ impl MemoryStore {
             state: Mutex::new(ledger),
             events: broadcast::Sender::new(EVENT_CAPACITY),
         }
+    }
+
+    /// What it holds now.
+    pub fn image(&self) -> Image {
+        Image(self.ledger().clone())
+    }
+
+    /// Loses all that was written since an image was taken, as a server does that starts again
+    /// from an old snapshot. Nobody is told.
+    pub fn fall_back_to(&self, image: Image) {
+        let mut ledger = self.ledger();
+        *ledger = image.0;
+        ledger.lost_at = Some(ledger.clock.wall());
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -68,11 +89,19 @@ impl Ledger {
         self.clock.wall().as_millis() * 1000
     }
 
+    /// A loss is one until the group knows that it began anew.
+    fn life(&self) -> Life {
+        match self.lost_at {
+            Some(at) if self.group.born < at => Life::AfterLoss,
+            _ => Life::Steady,
+        }
+    }
+
     fn read(&self, jobs: &[JobName]) -> Reading {
         let text = |job: &JobName| self.records.get(job).map(|kept| kept.text.clone());
         Reading {
             clock_us: self.clock_us(),
-            life: Life::Steady,
+            life: self.life(),
             group: self.group.clone(),
             records: jobs.iter().map(|job| (job.clone(), text(job))).collect(),
         }
@@ -160,7 +189,7 @@ impl Ledger {
         let next = self.agenda(Window::next(now));
         Ok(Look {
             clock_us,
-            life: Life::Steady,
+            life: self.life(),
             group: self.group.clone(),
             records: self.records(agenda.iter().map(|(job, _)| job))?,
             next: next.first().map(|(_, at)| *at),

@@ -83,6 +83,7 @@ async fn write_attempt(store: &SqliteStore, name: &str, usage: Option<Usage>) {
         enabled: true,
         change: None,
         retention: RETENTION,
+        again: false,
     }];
     let known = store.register(&caller, &jobs).await.expect("an answer");
     let due = known.answer[0].settled_until + Duration::from_millis(1);

@@ -191,6 +191,7 @@ pub(crate) fn enrolment(job: &JobName) -> Enrolment {
         enabled: true,
         change: None,
         retention: RETENTION,
+        again: false,
     }
 }
 

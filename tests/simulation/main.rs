@@ -9,6 +9,7 @@ mod direct;
 mod guards;
 mod happening;
 mod laws;
+mod loss;
 mod policies;
 mod recovery;
 mod table;

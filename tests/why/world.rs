@@ -142,6 +142,7 @@ impl World {
             enabled: job.enabled,
             change,
             retention: job.retention,
+            again: false,
         };
         let caller = Self::caller("r1");
         let asked = self

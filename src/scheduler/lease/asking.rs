@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Dependents, Held, Occurrence, Origin, Retention, RunId};
+use super::{Dependents, FencingToken, Held, Occurrence, Origin, Retention, RunId};
 use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::policy::Tags;
 use crate::scheduler::time::Timestamp;
@@ -24,6 +24,8 @@ pub struct Enrolment {
     pub change: Option<ScheduleChange>,
     /// How much of its past is kept.
     pub retention: Retention,
+    /// The ledger was told before, and may have lost it. Where it hasn't, this changes nothing.
+    pub again: bool,
 }
 
 impl Enrolment {
@@ -35,6 +37,7 @@ impl Enrolment {
             enabled: job.enabled,
             change: None,
             retention: job.retention,
+            again: false,
         }
     }
 }
@@ -165,6 +168,10 @@ pub struct Observation {
     pub peers: Vec<Peer>,
     /// What is left of a grace window; zero when there is none.
     pub grace: Duration,
+    /// The highest token that the ledger knows of.
+    pub token: FencingToken,
+    /// Since when the ledger remembers everything: it began then, or may have lost data.
+    pub born: Timestamp,
 }
 
 /// A lease as an observer sees it.

@@ -40,7 +40,8 @@ impl Step<'_, '_> {
     /// Takes in what a table says of a job. Answers the ledger's schedule where that is another
     /// one and it isn't known yet what of it is to run.
     fn enrol(&mut self, enrolment: &Enrolment) -> Option<String> {
-        if enrolment.schedule.is_empty() {
+        let told_before = enrolment.again && !self.record.schedule.is_empty();
+        if enrolment.schedule.is_empty() || told_before {
             return None;
         }
         let former = self.record.schedule.clone();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use soloist::scheduler::lease::{Caller, FencingToken, Order, OrderAnswer, Replica};
+use soloist::store::memory::Image;
 use uuid::Uuid;
 
 use super::World;
@@ -58,6 +59,16 @@ impl World {
     pub(crate) fn step_store_clock(&mut self, by_ms: i64) {
         self.clock_shift_ms += by_ms;
         self.set_store_clock();
+    }
+
+    /// What the store holds now, to fall back to.
+    pub(crate) fn image(&self) -> Image {
+        self.store.image()
+    }
+
+    /// The store loses what was written since an image, or everything. Nobody is told.
+    pub(crate) fn lose_data(&mut self, to: Option<Image>) {
+        self.store.lose_data(to);
     }
 
     /// From now on the store does what it is told, and nobody hears that it did (or again).

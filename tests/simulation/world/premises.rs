@@ -12,7 +12,7 @@ use soloist::clock::Clock;
 use soloist::scheduler::lease::{Caller, Order, OrderAnswer};
 use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::scheduler::{Effect, Event};
-use soloist::store::memory::MemoryStore;
+use soloist::store::memory::{Image, MemoryStore};
 use soloist::store::{AttemptRecord, ReplicaInfo, Snapshot, Store, StoreError, StoreEvent};
 use tokio::runtime::Runtime;
 use tokio::sync::broadcast;
@@ -110,6 +110,18 @@ impl Premises {
             Some(real) => real.runtime.block_on(real.ways[0].order(caller, &orders)),
         };
         expect(answered).answer.remove(0)
+    }
+
+    /// What the store holds.
+    pub(super) fn image(&self) -> Image {
+        self.memory.image()
+    }
+
+    /// The store loses what was written since an image, or everything.
+    pub(super) fn lose_data(&self, to: Option<Image>) {
+        assert!(self.real.is_none(), "only memory forgets here");
+        let empty = || MemoryStore::new(Arc::clone(&self.clock) as Arc<dyn Clock>).image();
+        self.memory.fall_back_to(to.unwrap_or_else(empty));
     }
 
     /// What the store announced since it was asked last.

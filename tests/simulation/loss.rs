@@ -1,0 +1,118 @@
+//! A store that loses what it acknowledged, all of it or what was written last, as after
+//! FLUSHALL, a restart from an old snapshot, or the promotion of a replica that was behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use soloist::scheduler::job::{Job, OnCrash};
+use soloist::scheduler::lease::FencingToken;
+
+use crate::laws::{for_seeds, job};
+use crate::world::{Chance, Run, World};
+
+/// Seeds of an ordinary run; each world lives for ten minutes.
+const SEEDS: u64 = 100;
+
+/// A few are shorter than what falls due meanwhile, most are not.
+fn any_length(chance: &mut Chance) -> Duration {
+    Duration::from_millis(1 + chance.below(40_000))
+}
+
+/// Runs a world through some losses.
+fn through_losses(seed: u64, on_crash: OnCrash) -> World {
+    let of = |name, schedule| Job {
+        on_crash,
+        ..job(name, schedule)
+    };
+    let jobs = vec![of("ten", "*/10 * * * * *"), of("minute", "30 * * * * *")];
+    let mut world = World::new(seed, jobs, any_length);
+    (0..3).for_each(|_| {
+        world.start();
+    });
+    world.run_for_about(20, 20_000);
+    for _ in 0..8 {
+        let image = world.chance.percent(50).then(|| world.image());
+        world.run_for_about(0, 25_000);
+        let one = world.chance.below(3) as usize;
+        let crash = world.chance.percent(30);
+        if crash {
+            world.crash(one);
+        }
+        world.lose_data(image);
+        world.run_for_about(0, 40_000);
+        if crash {
+            world.revive(one);
+        }
+    }
+    world.run_for(Duration::from_secs(120));
+    world
+}
+
+fn by_job(world: &World) -> BTreeMap<&str, Vec<&Run>> {
+    let mut jobs: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
+    for run in world.runs.values() {
+        jobs.entry(&run.job).or_default().push(run);
+    }
+    for runs in jobs.values_mut() {
+        runs.sort_by_key(|run| (run.started, run.token));
+    }
+    jobs
+}
+
+#[test]
+fn no_two_attempts_of_a_job_are_alive_at_once_and_tokens_rise_whatever_is_lost() {
+    for_seeds(SEEDS, |seed| {
+        let world = through_losses(seed, OnCrash::Rerun);
+        for (name, runs) in by_job(&world) {
+            let mut token = FencingToken::default();
+            let mut ended = Duration::ZERO;
+            for run in runs {
+                assert!(
+                    run.started >= ended,
+                    "{name}: two alive\n{run:#?}\n{world:?}"
+                );
+                assert!(run.token > token, "{name}: token fell\n{run:#?}\n{world:?}");
+                ended = run.ended.unwrap_or(world.now);
+                token = run.token;
+            }
+        }
+    });
+}
+
+#[test]
+fn what_may_run_once_only_starts_once_whatever_is_lost() {
+    for_seeds(SEEDS, |seed| {
+        let world = through_losses(seed, OnCrash::Skip);
+        let mut seen = BTreeSet::new();
+        for run in world.runs.values() {
+            let occurrence = (&run.job, run.scheduled_at);
+            assert!(seen.insert(occurrence), "{occurrence:?} twice\n{world:?}");
+        }
+    });
+}
+
+#[test]
+fn after_a_loss_jobs_go_on_by_their_schedules() {
+    for_seeds(SEEDS, |seed| {
+        let mut world = World::new(seed, vec![job("ten", "*/10 * * * * *")], |chance| {
+            Duration::from_millis(1 + chance.below(900))
+        });
+        (0..3).for_each(|_| {
+            world.start();
+        });
+        world.run_for_about(20, 20_000);
+        let image = world.chance.percent(50).then(|| world.image());
+        world.run_for_about(0, 25_000);
+        world.lose_data(image);
+        let lost = world.now;
+        world.run_for(Duration::from_secs(120));
+        let runs = world.runs.values();
+        let after: Vec<_> = runs.filter(|run| run.started > lost).collect();
+        // A lease's length without grants, and all that comes then.
+        assert!(after.len() >= 10, "{} runs\n{world:?}", after.len());
+        let snapshot = world.snapshot();
+        let schedule = &snapshot.jobs[0].schedule;
+        assert!(schedule.starts_with("*/10 * * * * *"), "{schedule:?}");
+        assert_eq!(snapshot.grace, Duration::ZERO);
+    });
+}
