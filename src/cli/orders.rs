@@ -23,6 +23,7 @@ use super::{Exit, complain, output, print, print_error, store};
 use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::lease::{OrderAnswer, OrderKind, Outcome};
 use crate::scheduler::policy::Tags;
+use crate::scheduler::time::Timestamp;
 use crate::store::Store;
 
 mod asker;
@@ -221,7 +222,8 @@ impl Office<'_> {
             return Ok(Waited::default());
         };
         let job = &said.job;
-        let progress = Progress::new(job.clone(), scheduled_at, self.run_on(job));
+        let progress = Progress::new(job.clone(), scheduled_at, self.run_on(job))
+            .ordered(request.what, said.now);
         let wait = Wait::new(self.store, progress, waiting.timeout, Pace::default());
         let mut waited = Waited::default();
         let end = wait.end(stop_signal()?, |line| {
@@ -229,7 +231,7 @@ impl Office<'_> {
             waited.last_words = Some(line.to_owned());
         });
         let end = end.await;
-        waited.exit = exit_of(&end, job, request.what);
+        waited.exit = exit_of(&end, job, scheduled_at, request.what);
         if let End::Over(outcome) = end {
             waited.outcome = Some(outcome);
         }
@@ -256,7 +258,7 @@ impl Default for Waited {
 }
 
 /// How the command ends, after what is wrong was said on stderr.
-fn exit_of(end: &End, job: &JobName, what: OrderKind) -> Exit {
+fn exit_of(end: &End, job: &JobName, at: Timestamp, what: OrderKind) -> Exit {
     let goes_on = "the ledger has it, and replicas see to it; `soloist status` shows it";
     match end {
         End::Over(Outcome::Succeeded) => Exit::Done,
@@ -266,6 +268,23 @@ fn exit_of(end: &End, job: &JobName, what: OrderKind) -> Exit {
             let message = format!("`{job}` is over, but how it ended is not kept any more");
             let hint = "`history_limit` or `history_age` of the job cut it off";
             complain(Exit::Failed, &message, Some(hint))
+        }
+        End::Lost => {
+            let (asked, open, again) = match what {
+                OrderKind::Kill => ("told to end", "ended", "to kill it again does no harm"),
+                _ => (
+                    "triggered",
+                    "ran",
+                    "to trigger it again may run it a second time",
+                ),
+            };
+            let message = format!(
+                "the store lost its data after `{job}` was {asked}: nothing is known of the occurrence of {at} any more, nor whether it {open}"
+            );
+            let hint = format!(
+                "see what `soloist history {job}` and `soloist why {job} {at}` have; {again}"
+            );
+            complain(Exit::Failed, &message, Some(&hint))
         }
         End::TimedOut => {
             let message = format!("`{job}` was not over in time, and goes on");

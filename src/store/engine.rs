@@ -64,7 +64,7 @@ pub(super) struct Look {
 #[derive(Clone, Debug)]
 pub(super) struct Survey {
     pub(super) now: Timestamp,
-    pub(super) grace_until: Timestamp,
+    pub(super) group: Group,
     pub(super) records: Vec<(JobName, Record)>,
     pub(super) replicas: Vec<ReplicaState>,
 }
@@ -288,8 +288,12 @@ impl<E: Engine> Store for E {
             .replicas
             .sort_by(|a, b| (&a.replica.name, a.replica.id).cmp(&(&b.replica.name, b.replica.id)));
         let jobs = survey.records.iter();
+        let Group {
+            grace_until, born, ..
+        } = survey.group;
         let answer = Snapshot {
-            grace: survey.grace_until.saturating_since(survey.now),
+            grace: grace_until.saturating_since(survey.now),
+            born: (born > Timestamp::default()).then_some(born),
             jobs: jobs.map(|(job, record)| record.to_state(job)).collect(),
             replicas: survey.replicas,
         };

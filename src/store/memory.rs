@@ -248,7 +248,7 @@ impl Engine for MemoryStore {
         let records = ledger.records(ledger.records.keys());
         Ok(Survey {
             now: ledger.clock.wall(),
-            grace_until: ledger.group.grace_until,
+            group: ledger.group.clone(),
             records: records.map_err(|fault| fault.at(&self.place()))?,
             replicas: ledger.replicas.values().cloned().collect(),
         })

@@ -101,6 +101,9 @@ pub struct ReplicaInfo {
 pub struct Snapshot {
     /// What is left of a grace window; zero when there is none.
     pub grace: Duration,
+    /// When the ledger began, was taken up by another process of its server, or lost data: what
+    /// was acknowledged before may be gone. None where nothing of that kind happened to it yet.
+    pub born: Option<Timestamp>,
     /// Every job that the ledger knows, by name.
     pub jobs: Vec<JobState>,
     /// Every replica that was heard of in the last day, by name.
@@ -132,6 +135,8 @@ pub struct JobState {
     /// What waits for the success of other jobs: the instant, and whose occurrences of it are
     /// over.
     pub joins: Vec<(Timestamp, Vec<JobName>)>,
+    /// The newest triggers, in order, whatever became of them.
+    pub triggers: Vec<Timestamp>,
 }
 
 /// A time that is over, and of which nothing of the schedule is to run.

@@ -87,6 +87,7 @@ impl Record {
             joins: joins
                 .map(|join| (join.scheduled_at, join.arrived.clone()))
                 .collect(),
+            triggers: self.triggered.iter().map(|(_, at)| *at).collect(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What people order, on real replicas: nothing is lost while they are away, and it makes no
 //! difference which of them it concerns.
 
+use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -209,6 +210,96 @@ fn a_paused_job_is_skipped_on_every_replica_until_it_is_resumed() {
         assert!(
             lines.iter().any(|line| line["outcome"] == "skipped"),
             "{history:#}"
+        );
+    }
+}
+
+/// How a server loses what it had.
+const LOSSES: [fn(&mut RedisServer); 2] = [
+    |server| assert_eq!(server.command(&["FLUSHALL"]), "OK"),
+    RedisServer::restart,
+];
+
+/// Waits until a command says so.
+fn wait_for_said(wait: &mut Beside, part: &str) {
+    let stdout = wait.0.stdout.as_mut().expect("a pipe");
+    let mut said = Vec::new();
+    while !String::from_utf8_lossy(&said).contains(part) {
+        let mut byte = [0];
+        let read = stdout.read(&mut byte).expect("a pipe");
+        assert!(
+            read > 0,
+            "it ended after {}",
+            String::from_utf8_lossy(&said)
+        );
+        said.extend(byte);
+    }
+}
+
+fn ends_as_lost(wait: Beside) {
+    let output = wait.0.wait_with_output().expect("it ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    for part in [
+        "error: the store lost its data after `short` was triggered",
+        "nor whether it ran",
+        "`soloist history short`",
+        "`soloist why short 2",
+        "may run it a second time",
+    ] {
+        assert!(stderr.contains(part), "{part:?} is not in {stderr}");
+    }
+    assert!(!stderr.contains("is over"), "{stderr}");
+}
+
+/// Nobody was there to run it, and the data are gone: it will never run, and nothing can tell.
+#[test]
+fn a_wait_for_what_the_store_lost_does_not_say_that_it_is_over() {
+    let _machine = together();
+    for lose in LOSSES {
+        let mut server = RedisServer::start();
+        let fleet = Fleet::new(server.url(), TABLE);
+        let mut wait = Beside::start(fleet.command(&["trigger", "short", "--wait"]));
+        wait_for_said(&mut wait, "waits for a replica");
+        lose(&mut server);
+        wait_for_said(&mut wait, "the store lost its data: waits whether");
+        // Its grace window is waited out, and it has none of the occurrence.
+        let replica = fleet.start_ready(["a"]);
+        ends_as_lost(wait);
+        assert!(of(&fleet.runs(), "short").is_empty(), "{:?}", replica);
+    }
+}
+
+#[test]
+fn a_time_that_is_up_after_a_loss_does_not_say_that_the_job_goes_on() {
+    let _machine = together();
+    for lose in LOSSES {
+        let mut server = RedisServer::start();
+        let fleet = Fleet::new(server.url(), TABLE);
+        let args = ["trigger", "short", "--wait", "--timeout", "4s"];
+        let mut wait = Beside::start(fleet.command(&args));
+        wait_for_said(&mut wait, "waits for a replica");
+        lose(&mut server);
+        ends_as_lost(wait);
+    }
+}
+
+#[test]
+fn a_wait_goes_on_with_what_its_holder_brings_back_after_a_loss() {
+    let _machine = together();
+    for lose in LOSSES {
+        let mut server = RedisServer::start();
+        let fleet = Fleet::new(server.url(), TABLE);
+        let _replicas = fleet.start_ready(["a", "b"]);
+        let wait = Beside::start(fleet.command(&["trigger", "some-time", "--wait"]));
+        fleet.wait_for_runs(SOON, |runs| started(runs, "some-time"));
+        lose(&mut server);
+        let (code, stdout) = wait.end();
+        assert_eq!(code, Some(0), "{stdout}");
+        let end = stdout.lines().last().unwrap_or_default();
+        assert!(
+            end.contains("attempt 1 on ") && end.contains("succeeded"),
+            "{stdout}"
         );
     }
 }

@@ -1,14 +1,20 @@
 //! What happens to one occurrence, told a line at a time from what the ledger shows of it.
 //!
+//! Where it shows nothing, the occurrence is over and its lines are cut off, or the store lost
+//! what it had acknowledged. Which of the two is told by what the job's record remembers, and by
+//! when the ledger began. After a loss its holder may bring it back, for as long as the store's
+//! grace window lasts.
+//!
 //! Must never: tell the same line twice, or take silence for an end.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use crate::cli::history::how_it_ended;
 use crate::cli::output::short_duration;
 use crate::cli::tags;
 use crate::scheduler::job::JobName;
-use crate::scheduler::lease::Outcome;
+use crate::scheduler::lease::{OrderKind, Outcome};
 use crate::scheduler::policy::{Tags, matches};
 use crate::scheduler::time::Timestamp;
 use crate::store::{AttemptRecord, JobState, LastAttempt, ReplicaState, Snapshot, Standing};
@@ -16,6 +22,10 @@ use crate::store::{AttemptRecord, JobState, LastAttempt, ReplicaState, Snapshot,
 /// How many lines of a job's past are looked through for those of an unsharded occurrence: more
 /// than a job leaves between two looks.
 const LINES: usize = 100;
+
+/// How long an occurrence that the store lost is waited for where no grace window begins: that is
+/// opened by the first replica that comes back to the store, and maybe none does.
+const NOBODY_COMES: Duration = Duration::from_secs(60);
 
 /// One occurrence that somebody waits for.
 pub(super) struct Progress {
@@ -28,6 +38,10 @@ pub(super) struct Progress {
     shards: usize,
     /// How it stood when it was last seen, if it was seen at its end.
     last_seen: Option<Outcome>,
+    /// Which order it was acknowledged with, and when.
+    order: (OrderKind, Timestamp),
+    /// Since when the store, which lost data, shows nothing of it.
+    missing_since: Option<Timestamp>,
 }
 
 /// How an occurrence stands.
@@ -39,10 +53,13 @@ pub(super) enum Fate {
     Over(Outcome),
     /// It is over, and the ledger doesn't keep how any more.
     Forgotten,
+    /// The store lost its data, and nobody brought it back.
+    Lost,
 }
 
 impl Progress {
-    /// Of a job that asks for replicas with these tags, as far as is known here.
+    /// Of a job that asks for replicas with these tags, as far as is known here; by a trigger
+    /// that made it just then.
     pub(super) fn new(job: JobName, scheduled_at: Timestamp, run_on: Tags) -> Self {
         Self {
             job,
@@ -52,7 +69,20 @@ impl Progress {
             situation: None,
             shards: 1,
             last_seen: None,
+            order: (OrderKind::Trigger, scheduled_at),
+            missing_since: None,
         }
+    }
+
+    /// By another order, or one that was acknowledged later.
+    pub(super) fn ordered(mut self, what: OrderKind, acknowledged_at: Timestamp) -> Self {
+        self.order = (what, acknowledged_at);
+        self
+    }
+
+    /// The store lost data, and shows nothing of the occurrence.
+    pub(super) fn is_missing(&self) -> bool {
+        self.missing_since.is_some()
     }
 
     /// How many of the newest lines of the job to look at.
@@ -88,9 +118,16 @@ impl Progress {
                 .iter()
                 .any(|one| one.scheduled_at == self.scheduled_at)
         });
-        let fate = match waits {
-            true => Fate::Open,
+        let known = match waits {
+            true => Some(Fate::Open),
             false => self.fate(&attempts, &own),
+        };
+        let fate = match known {
+            Some(fate) => {
+                self.missing_since = None;
+                fate
+            }
+            None => self.unknown(now, snapshot, state),
         };
         if fate == Fate::Open {
             let situation = self.situation(now, snapshot, state, &attempts);
@@ -104,11 +141,12 @@ impl Progress {
         (news, fate)
     }
 
-    fn fate(&mut self, attempts: &[&LastAttempt], lines: &[&AttemptRecord]) -> Fate {
+    /// None where the ledger has nothing that tells.
+    fn fate(&mut self, attempts: &[&LastAttempt], lines: &[&AttemptRecord]) -> Option<Fate> {
         if !attempts.is_empty() {
             let ends: Option<Vec<Outcome>> = attempts.iter().map(|one| ending(one)).collect();
             self.last_seen = ends.and_then(worst);
-            return self.last_seen.map_or(Fate::Open, Fate::Over);
+            return Some(self.last_seen.map_or(Fate::Open, Fate::Over));
         }
         // It is no longer the job's newest: the lines have the last word on each of its shards.
         let last = lines.iter().filter(|line| line.detail.is_final());
@@ -123,15 +161,46 @@ impl Progress {
             }
         }
         match worst(ends) {
-            Some(outcome) if shards.len() >= of => Fate::Over(outcome),
-            _ => self.last_seen.map_or(Fate::Forgotten, Fate::Over),
+            Some(outcome) if shards.len() >= of => Some(Fate::Over(outcome)),
+            _ => self.last_seen.map(Fate::Over),
+        }
+    }
+
+    /// What is to be thought of an occurrence that the ledger has nothing of.
+    fn unknown(&mut self, now: Timestamp, snapshot: &Snapshot, state: Option<&JobState>) -> Fate {
+        let (_, acknowledged_at) = self.order;
+        let window = snapshot.born.is_some_and(|born| born > acknowledged_at);
+        if !self.is_lost(state, window) {
+            return Fate::Forgotten;
+        }
+        let since = *self.missing_since.get_or_insert(now);
+        let nobody_comes = match window {
+            true => snapshot.grace.is_zero(),
+            false => now.saturating_since(since) >= NOBODY_COMES,
+        };
+        if nobody_comes { Fate::Lost } else { Fate::Open }
+    }
+
+    /// Whether the record with the occurrence is gone, or one from before it is back. `window`:
+    /// something happened to the ledger since.
+    fn is_lost(&self, state: Option<&JobState>, window: bool) -> bool {
+        let Some(state) = state else {
+            // An order is acknowledged to jobs that the ledger knows, and it drops none.
+            return true;
+        };
+        let at = self.scheduled_at;
+        match (self.order.0, state.triggers.first()) {
+            (OrderKind::Trigger, None) => true,
+            (OrderKind::Trigger, Some(oldest)) if *oldest <= at => !state.triggers.contains(&at),
+            // Newer ones may have taken its place.
+            _ => window,
         }
     }
 
     fn summary(&self, fate: Fate) -> Option<String> {
         let outcome = match fate {
             Fate::Over(outcome) => outcome,
-            Fate::Open | Fate::Forgotten => return None,
+            Fate::Open | Fate::Forgotten | Fate::Lost => return None,
         };
         let line = match self.shards {
             1 => format!("over: {outcome}"),
@@ -148,6 +217,10 @@ impl Progress {
         state: Option<&JobState>,
         attempts: &[&LastAttempt],
     ) -> Option<String> {
+        if self.is_missing() {
+            let hope = "waits whether a replica that has it comes back";
+            return Some(format!("the store lost its data: {hope}"));
+        }
         let gone = attempts
             .iter()
             .find(|one| matches!(one.standing, Standing::Running { deadline } if deadline < now));

@@ -50,6 +50,8 @@ pub(super) enum End {
     Over(Outcome),
     /// It is over, and the ledger doesn't keep how.
     Forgotten,
+    /// The store lost its data, and with them what it knew of it.
+    Lost,
     /// The time-out passed.
     TimedOut,
     /// The store was away for too long, or refuses.
@@ -101,11 +103,15 @@ impl<'w> Wait<'w> {
         };
         tokio::select! {
             end = self.follow(&mut say) => return end,
-            () = stop => return End::Stopped,
+            () = stop => match self.progress.is_missing() {
+                true => return End::Lost,
+                false => return End::Stopped,
+            },
             () = time_is_up => {}
         }
         match self.away {
             Some((_, cause)) => End::StoreLost(cause),
+            None if self.progress.is_missing() => End::Lost,
             None => End::TimedOut,
         }
     }
@@ -123,6 +129,7 @@ impl<'w> Wait<'w> {
                         Fate::Open => {}
                         Fate::Over(outcome) => return End::Over(outcome),
                         Fate::Forgotten => return End::Forgotten,
+                        Fate::Lost => return End::Lost,
                     }
                 }
                 Err(cause) => {

@@ -15,7 +15,6 @@ use super::reply::{Misread, bytes, items, job_and_record, pairs, server_time, te
 use super::request;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{Output, RunId};
-use crate::scheduler::time::Timestamp;
 use crate::store::engine::Survey;
 use crate::store::history::decode_output;
 use crate::store::rules::Group;
@@ -166,7 +165,7 @@ fn parse_survey(answers: &[Value]) -> Result<Survey, Misread> {
     let replicas = pairs(replicas).ok_or(Misread::Form)?.iter();
     let mut survey = Survey {
         now: server_time(time).ok_or(Misread::Form)?,
-        grace_until: Timestamp::default(),
+        group: Group::default(),
         records: Vec::new(),
         // Another version of the software may say other things of itself.
         replicas: replicas
@@ -177,8 +176,7 @@ fn parse_survey(answers: &[Value]) -> Result<Survey, Misread> {
         let field = bytes(name).ok_or(Misread::Form)?;
         if field == EPOCH.as_bytes() {
             let epoch = bytes(value).ok_or(Misread::Form)?;
-            let group: Group = serde_json::from_slice(epoch).map_err(|_| Misread::Form)?;
-            survey.grace_until = group.grace_until;
+            survey.group = serde_json::from_slice(epoch).map_err(|_| Misread::Form)?;
         } else if field == LAYOUT.as_bytes() && text(value) != Some(CURRENT_LAYOUT) {
             let layout = text(value).unwrap_or_default();
             return Err(Misread::Layout(layout.to_owned()));

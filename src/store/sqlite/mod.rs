@@ -137,7 +137,7 @@ impl Engine for SqliteStore {
         self.ask(Kind::Reads, |ledger| {
             Ok(Survey {
                 now: ledger.clock.wall(),
-                grace_until: ledger.group()?.grace_until,
+                group: ledger.group()?,
                 records: ledger.records()?,
                 replicas: ledger.replicas()?,
             })

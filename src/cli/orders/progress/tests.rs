@@ -194,7 +194,11 @@ async fn fate_by_lines(world: &World, progress: &mut Progress) -> Fate {
     let lines = world.history(Some(&progress.job), progress.lines_wanted());
     let lines = lines.await.unwrap();
     assert!(!lines.is_empty());
-    progress.look(world.now(), &Snapshot::default(), &lines).1
+    let mut snapshot = world.snapshot().await.unwrap().answer;
+    for state in &mut snapshot.jobs {
+        state.attempts.clear();
+    }
+    progress.look(world.now(), &snapshot, &lines).1
 }
 
 #[tokio::test]
@@ -225,5 +229,118 @@ async fn the_line_of_one_shard_is_not_the_end_of_all() {
         let lease = claim.await.ok().unwrap();
         world.release(lease, Outcome::Succeeded, None).await;
         assert_eq!(fate_by_lines(&world, &mut progress).await, fate);
+    }
+}
+
+const LOST: &str = "the store lost its data: waits whether a replica that has it comes back";
+
+/// A store with nothing in it, which began at an instant and waits for holders for so long.
+fn emptied(born: Option<Timestamp>, grace: Duration) -> Snapshot {
+    Snapshot {
+        born,
+        grace,
+        ..Snapshot::default()
+    }
+}
+
+#[tokio::test]
+async fn what_the_store_lost_is_waited_for_until_its_grace_window_is_over() {
+    let (world, job) = (World::new(), job("report"));
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    let now = at + SECOND;
+    for (snapshot, expected) in [
+        (emptied(None, Duration::ZERO), said(&[LOST], Fate::Open)),
+        (emptied(Some(now), SECOND), said(&[], Fate::Open)),
+        (emptied(Some(now), Duration::ZERO), said(&[], Fate::Lost)),
+    ] {
+        assert_eq!(progress.look(now, &snapshot, &[]), expected, "{snapshot:?}");
+        assert!(progress.is_missing());
+    }
+}
+
+#[tokio::test]
+async fn where_no_grace_window_begins_a_minute_is_waited() {
+    let (world, job) = (World::new(), job("report"));
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    // The ledger is older than the order.
+    let snapshot = emptied(Some(at - SECOND), Duration::ZERO);
+    for (late, fate) in [(0, Fate::Open), (59, Fate::Open), (60, Fate::Lost)] {
+        let now = at + SECOND * late;
+        assert_eq!(progress.look(now, &snapshot, &[]).1, fate, "{late} s later");
+    }
+}
+
+#[tokio::test]
+async fn what_its_holder_brings_back_is_not_lost() {
+    let (world, job) = (World::new(), job("report"));
+    alive(&world).await;
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    let lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
+    look(&world, &mut progress).await;
+    let lost = progress.look(at + SECOND, &emptied(None, Duration::ZERO), &[]);
+    assert_eq!(lost, said(&[LOST], Fate::Open));
+    let mut back = world.snapshot().await.unwrap().answer;
+    (back.born, back.grace) = (Some(at + SECOND), SECOND);
+    back.jobs[0].triggers.clear();
+    assert_eq!(progress.look(at + SECOND, &back, &[]).1, Fate::Open);
+    assert!(!progress.is_missing());
+    world.release(lease, Outcome::Succeeded, None).await;
+    let over = Fate::Over(Outcome::Succeeded);
+    assert_eq!(look(&world, &mut progress).await.1, over);
+}
+
+#[tokio::test]
+async fn a_record_that_remembers_the_trigger_has_only_cut_it_off_and_one_that_does_not_lost_it() {
+    let (world, job) = (World::new(), job("report"));
+    let at = world.trigger(&job).await;
+    let mut snapshot = world.snapshot().await.unwrap().answer;
+    // The server was started anew since, and its window is over.
+    snapshot.born = Some(at + SECOND);
+    let tick = Duration::from_millis(1);
+    for (triggers, fate) in [
+        (vec![at], Fate::Forgotten),
+        (vec![at - tick, at, at + tick], Fate::Forgotten),
+        (vec![], Fate::Lost),
+        (vec![at - tick, at + tick], Fate::Lost),
+        // So many came since that the oldest are not remembered.
+        (vec![at + tick], Fate::Lost),
+    ] {
+        snapshot.jobs[0].waiting.clear();
+        snapshot.jobs[0].triggers = triggers;
+        let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+        let looked = progress.look(at + SECOND * 2, &snapshot, &[]).1;
+        assert_eq!(looked, fate, "{:?}", snapshot.jobs[0].triggers);
+    }
+    snapshot.born = Some(at - SECOND);
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    let looked = progress.look(at + SECOND * 2, &snapshot, &[]).1;
+    assert_eq!(
+        looked,
+        Fate::Forgotten,
+        "nothing happened since it was given"
+    );
+}
+
+#[tokio::test]
+async fn an_occurrence_that_was_killed_is_lost_with_a_loss_after_the_order_alone() {
+    let (world, job) = (World::new(), job("report"));
+    let at = world.trigger(&job).await;
+    let mut snapshot = world.snapshot().await.unwrap().answer;
+    snapshot.jobs[0].waiting.clear();
+    snapshot.jobs[0].triggers.clear();
+    let killed_at = at + SECOND * 5;
+    for (born, fate) in [
+        (None, Fate::Forgotten),
+        (Some(killed_at), Fate::Forgotten),
+        (Some(killed_at + SECOND), Fate::Lost),
+    ] {
+        snapshot.born = born;
+        let progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+        let mut progress = progress.ordered(OrderKind::Kill, killed_at);
+        let looked = progress.look(killed_at + SECOND * 9, &snapshot, &[]).1;
+        assert_eq!(looked, fate, "{born:?}");
     }
 }

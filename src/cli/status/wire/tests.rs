@@ -36,6 +36,7 @@ fn state(attempts: Vec<LastAttempt>) -> JobState {
         attempts,
         waiting: Vec::new(),
         joins: Vec::new(),
+        triggers: Vec::new(),
     }
 }
 
