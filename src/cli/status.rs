@@ -108,6 +108,7 @@ fn notes(job: &JobStatus) -> Vec<String> {
     if let Some(at) = &job.retry_at {
         notes.push(format!("retries at {at}"));
     }
+    notes.extend(never_started(job));
     if let Some(paused) = &job.paused {
         notes.push(format!("paused by {} since {}", paused.by, paused.since));
     }
@@ -126,6 +127,22 @@ fn notes(job: &JobStatus) -> Vec<String> {
         (_, note) => notes.extend(note.map(str::to_owned)),
     }
     notes
+}
+
+/// What became of the newest that was due, where it did not run, and what stands beside it: the
+/// row shows when the job last ran, if ever, and not how that ended.
+fn never_started(job: &JobStatus) -> Option<String> {
+    let one = job.never_started.as_ref()?;
+    let (at, outcome, cause) = (&one.scheduled_at, one.outcome, one.cause.as_str());
+    let ran = match &job.last {
+        None => "nothing of it ever started: ",
+        Some(LastStatus { outcome: None, .. }) => "",
+        Some(LastStatus {
+            outcome: Some(how), ..
+        }) if job.state != *how => &format!("{how} when it last ran; since then "),
+        Some(_) => "",
+    };
+    Some(format!("{ran}{at} was {outcome} ({cause})"))
 }
 
 fn replica_row(replica: &ReplicaStatus) -> Vec<String> {

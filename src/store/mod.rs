@@ -39,8 +39,8 @@ pub use crate::scheduler::lease::{
     OrderAnswer, OrderKind, Registration, Scope,
 };
 use crate::scheduler::lease::{
-    Claim, ClaimAnswer, FencingToken, Origin, Output, Release, ReleaseAnswer, Renewal,
-    RenewalAnswer, Replica, RunId,
+    Cause, Claim, ClaimAnswer, FencingToken, Origin, Outcome, Output, Release, ReleaseAnswer,
+    Renewal, RenewalAnswer, Replica, RunId,
 };
 use crate::scheduler::policy::Tags;
 use crate::scheduler::time::Timestamp;
@@ -135,6 +135,8 @@ pub struct JobState {
     /// What waits for the success of other jobs: the instant, and whose occurrences of it are
     /// over.
     pub joins: Vec<(Timestamp, Vec<JobName>)>,
+    /// What never started since the newest attempts' occurrence, the newest first.
+    pub never_started: Vec<NeverStarted>,
     /// The newest triggers, in order, whatever became of them.
     pub triggers: Vec<Timestamp>,
 }
@@ -158,10 +160,25 @@ impl JobState {
             Standing::Running { .. } => 0,
             Standing::Again { .. } => 1,
             Standing::Idle => 2,
-            Standing::Ended(crate::scheduler::lease::Outcome::Succeeded) => 4,
+            Standing::Ended(Outcome::Succeeded) => 4,
             Standing::Ended(_) => 3,
         })
     }
+}
+
+/// An occurrence that never started, or a stretch of time that may have some: what fell due in it
+/// was skipped, or missed. What a pause, `enabled = false` or a `kill` kept from starting is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeverStarted {
+    /// Its instant, or the end of the stretch.
+    pub scheduled_at: Timestamp,
+    /// Skipped or missed.
+    pub outcome: Outcome,
+    /// By which policy.
+    pub cause: Cause,
+    /// After which instant the stretch begins, and the identity of the schedule that was in force
+    /// in it; none for an occurrence.
+    pub within: Option<(Timestamp, String)>,
 }
 
 /// A pause.
@@ -222,14 +239,14 @@ pub enum Standing {
     /// It ended, and another attempt may begin at that instant.
     Again {
         /// How it ended.
-        outcome: crate::scheduler::lease::Outcome,
+        outcome: Outcome,
         /// The earliest instant of the next.
         at: Timestamp,
     },
     /// It is free to be claimed for the first time.
     Idle,
     /// It ended.
-    Ended(crate::scheduler::lease::Outcome),
+    Ended(Outcome),
 }
 
 /// A replica as the store last heard of it.

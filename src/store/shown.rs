@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::engine::Window;
 use super::rules::{Record, State};
 use super::{
-    JobState, LastAttempt, ObservedLease, Opening, PastSuspension, Pause, ReplicaState, Scope,
-    Standing, WaitingOccurrence,
+    JobState, LastAttempt, NeverStarted, ObservedLease, Opening, PastSuspension, Pause,
+    ReplicaState, Scope, Standing, WaitingOccurrence,
 };
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::Peer;
@@ -86,6 +86,16 @@ impl Record {
             waiting: waiting.collect(),
             joins: joins
                 .map(|join| (join.scheduled_at, join.arrived.clone()))
+                .collect(),
+            never_started: self
+                .unstarted
+                .iter()
+                .map(|one| NeverStarted {
+                    scheduled_at: one.scheduled_at,
+                    outcome: one.outcome,
+                    cause: one.cause,
+                    within: one.within.clone(),
+                })
                 .collect(),
             triggers: self.triggered.iter().map(|(_, at)| *at).collect(),
         }

@@ -3,10 +3,12 @@
 //!
 //! Must never: count a line for an instant that its schedule doesn't have.
 
+use std::time::Duration;
+
 use super::account::{Account, Doubt, Fate, Origins, Range, Setting};
 use super::schedules::Known;
 use super::{View, pending, schedules};
-use crate::scheduler::job::Job;
+use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::lease::Cause;
 use crate::scheduler::policy::{CatchUp, Concurrency};
 use crate::scheduler::schedule::Schedule;
@@ -30,13 +32,38 @@ impl<'l> RangeLine<'l> {
     pub fn of(line: &'l AttemptRecord, job: Option<&Job>) -> Option<Self> {
         let since = line.detail.since?;
         let identity = line.detail.schedule.as_deref();
-        let known = identity.and_then(|text| schedules::read(text, &line.job, job));
-        Some(Self {
+        Some(Self::between(
+            &line.job,
             since,
-            until: line.scheduled_at,
+            line.scheduled_at,
+            identity,
+            job,
+        ))
+    }
+
+    /// All instants of a job's schedule after `since` and up to `until`.
+    pub fn between(
+        name: &JobName,
+        since: Timestamp,
+        until: Timestamp,
+        identity: Option<&'l str>,
+        job: Option<&Job>,
+    ) -> Self {
+        let known = identity.and_then(|text| schedules::read(text, name, job));
+        Self {
+            since,
+            until,
             identity,
             known,
-        })
+        }
+    }
+
+    /// The newest of them; none where there is none, or that can't be told any more.
+    pub fn newest(&self) -> Option<Timestamp> {
+        let known = self.known.as_ref().filter(|known| !known.lacks_calendars)?;
+        let just_after = self.until + Duration::from_millis(1);
+        let newest = known.schedule.last_before(just_after)?;
+        (newest > self.since).then_some(newest)
     }
 
     /// How many instants it stands for, counted up to a limit; none where its schedule, or its

@@ -54,6 +54,7 @@ macro_rules! conformance {
                     an_observer_sees_what_ran_out_and_what_was_handed_over
                     an_observer_of_all_sees_live_leases_too
                     a_snapshot_shows_jobs_and_how_they_stand
+                    a_snapshot_shows_what_never_started_until_something_newer_runs
                     replicas_are_listed_until_they_depart
                 }
                 histories {

@@ -9,12 +9,14 @@ use serde::Serialize;
 
 use crate::config::SchedulerConfig;
 use crate::scheduler::job::{Job, JobName};
-use crate::scheduler::lease::{Origin, Outcome};
+use crate::scheduler::lease::{Cause, Origin, Outcome};
 use crate::scheduler::policy::Tags;
 use crate::scheduler::time::Timestamp;
 use crate::store::{
-    Answered, JobState, LastAttempt, ReplicaState, Snapshot, Standing, WaitingOccurrence,
+    Answered, JobState, LastAttempt, NeverStarted, ReplicaState, Snapshot, Standing,
+    WaitingOccurrence,
 };
+use crate::why::RangeLine;
 
 #[derive(Serialize)]
 pub(super) struct Status {
@@ -31,11 +33,16 @@ pub(super) struct Status {
 pub(super) struct JobStatus {
     pub(super) name: String,
     /// `running`, `abandoned` (its holder is gone), `waiting_to_retry`, `waiting` (for a replica),
-    /// `paused`, `disabled`, an outcome, or `never_ran`.
+    /// `paused`, `disabled`, an outcome, or `never_ran`. The outcome is that of `last`, but that of
+    /// `never_started` where nothing ran, or what ran before it succeeded.
     pub(super) state: String,
     /// The newest attempt; of shards the one that says most of how the job stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<LastStatus>,
+    /// The newest occurrence that was skipped or missed, where none ran that is newer. None for
+    /// what a pause, or `enabled = false`, kept from running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) never_started: Option<NeverStartedStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) holder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,6 +87,13 @@ pub(super) struct LastStatus {
     /// Who asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) by: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct NeverStartedStatus {
+    pub(super) scheduled_at: String,
+    pub(super) outcome: Outcome,
+    pub(super) cause: Cause,
 }
 
 #[derive(Serialize)]
@@ -209,9 +223,12 @@ impl JobStatus {
         let waiting = state.map_or(&[][..], |state| &state.waiting);
         let joins = state.map_or(&[][..], |state| &state.joins);
         let is_off = disabled.is_some() || job.is_some_and(|job| !job.enabled);
+        let never_started = state.and_then(|state| never_started(state, job));
+        let unstarted = never_started.as_ref().map(|one| one.outcome);
         Self {
             name: name.to_string(),
-            state: state_of(attempts, waiting, paused.is_some(), is_off, now),
+            state: state_of(attempts, unstarted, waiting, paused.is_some(), is_off, now),
+            never_started,
             last: last.map(|last| LastStatus::of(last, now)),
             holder: held.map(|held: &LastAttempt| held.replica.clone()),
             lease_left_seconds: deadline
@@ -229,6 +246,27 @@ impl JobStatus {
             after: joins.iter().map(JoinStatus::of).collect(),
         }
     }
+}
+
+/// The newest occurrence that never started. A stretch of time counts as its newest instant, if it
+/// is known to have one.
+fn never_started(state: &JobState, job: Option<&Job>) -> Option<NeverStartedStatus> {
+    let instant = |one: &NeverStarted| match &one.within {
+        None => Some(one.scheduled_at),
+        Some((since, schedule)) => {
+            let until = one.scheduled_at;
+            RangeLine::between(&state.job, *since, until, Some(schedule), job).newest()
+        }
+    };
+    let mut all = state.never_started.iter();
+    let (one, scheduled_at) = all.find_map(|one| Some((one, instant(one)?)))?;
+    let mut attempts = state.attempts.iter();
+    let is_newest = attempts.all(|attempt| attempt.scheduled_at < scheduled_at);
+    is_newest.then(|| NeverStartedStatus {
+        scheduled_at: scheduled_at.to_string(),
+        outcome: one.outcome,
+        cause: one.cause,
+    })
 }
 
 /// The attempt that runs, with its deadline; of several the one whose lease runs out first.
@@ -258,9 +296,11 @@ fn note(job: Option<&Job>, table_known: bool) -> Option<&'static str> {
     }
 }
 
-/// What is unfinished comes first, then what keeps more from coming, then how it went last.
+/// What is unfinished comes first, then what keeps more from coming, then how it went last: badly,
+/// if what ran did, or what came after it never started.
 fn state_of(
     attempts: &[LastAttempt],
+    unstarted: Option<Outcome>,
     waiting: &[WaitingOccurrence],
     is_paused: bool,
     is_off: bool,
@@ -288,7 +328,9 @@ fn state_of(
         "paused"
     } else {
         let worst = ends.max_by_key(|outcome| *outcome != Outcome::Succeeded);
-        worst.map_or("never_ran", Outcome::as_str)
+        let bad = worst.filter(|worst| *worst != Outcome::Succeeded);
+        let newest = bad.or(unstarted).or(worst);
+        newest.map_or("never_ran", Outcome::as_str)
     };
     state.to_owned()
 }

@@ -52,9 +52,29 @@ pub(in crate::store) struct Record {
     /// Occurrences that wait for the success of other jobs.
     #[serde(rename = "j", default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::store) joins: Vec<Join>,
+    /// What never started since the current occurrence, the newest first: up to and with the
+    /// first of which it is certain that it was due.
+    #[serde(rename = "n", default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::store) unstarted: Vec<NeverStarted>,
     /// The newest triggers: a request that is sent again makes no second one.
     #[serde(rename = "t", default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::store) triggered: Vec<(RunId, Timestamp)>,
+}
+
+/// An occurrence that never started, or a stretch of time that may have some.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct NeverStarted {
+    /// Its instant, or the end of the stretch.
+    #[serde(rename = "a")]
+    pub(in crate::store) scheduled_at: Timestamp,
+    #[serde(rename = "e")]
+    pub(in crate::store) outcome: Outcome,
+    #[serde(rename = "c")]
+    pub(in crate::store) cause: Cause,
+    /// The beginning of the stretch, and the schedule that was in force in it; none for an
+    /// occurrence.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) within: Option<(Timestamp, String)>,
 }
 
 /// A pause, and who asked for it.

@@ -9,12 +9,17 @@ use uuid::Uuid;
 use super::Call;
 use super::due::NOBODY_CAME;
 use super::enrolling::nobody;
-use super::record::{Current, Decision, Entry, News, Record, Slot, State, Suspension, Waiting};
+use super::record::{
+    Current, Decision, Entry, NeverStarted, News, Record, Slot, State, Suspension, Waiting,
+};
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
     AttemptDetail, Cause, FencingToken, Origin, Outcome, Replica, RunId,
 };
 use crate::scheduler::time::Timestamp;
+
+/// How many stretches of time a record keeps that may have an occurrence which never started.
+const STRETCHES_KEPT: usize = 3;
 
 /// A record that is being changed.
 pub(super) struct Step<'s, 'c> {
@@ -183,6 +188,8 @@ impl<'s, 'c> Step<'s, 'c> {
     /// Makes an occurrence the current one, in so many shards that nobody has yet.
     pub(super) fn open(&mut self, waiting: &Waiting, shards: u32) {
         let now = self.call.now;
+        let newer = |one: &NeverStarted| one.scheduled_at > waiting.scheduled_at;
+        self.record.unstarted.retain(newer);
         let idle = Slot {
             state: State::Idle,
             attempt: 0,
@@ -230,6 +237,12 @@ impl<'s, 'c> Step<'s, 'c> {
             ..AttemptDetail::policy(cause, words)
         };
         self.push_unstarted(run_id, scheduled_at, outcome, detail);
+        self.remember(NeverStarted {
+            scheduled_at,
+            outcome,
+            cause,
+            within: None,
+        });
         self.closed.push((scheduled_at, outcome));
     }
 
@@ -265,6 +278,12 @@ impl<'s, 'c> Step<'s, 'c> {
         if until <= since {
             return;
         }
+        self.remember(NeverStarted {
+            scheduled_at: until,
+            outcome,
+            cause,
+            within: Some((since, self.record.schedule.clone())),
+        });
         let detail = AttemptDetail {
             since: Some(since),
             schedule: Some(self.record.schedule.clone()).filter(|text| !text.is_empty()),
@@ -272,6 +291,23 @@ impl<'s, 'c> Step<'s, 'c> {
         };
         self.push_unstarted(run_id, until, outcome, detail);
         self.settle_all(until);
+    }
+
+    /// Keeps what never started for those who ask how the job stands. What people wanted, by a
+    /// pause, `enabled = false` or a `kill`, says nothing of that.
+    fn remember(&mut self, one: NeverStarted) {
+        if matches!(one.cause, Cause::Paused | Cause::Disabled | Cause::Killed) {
+            return;
+        }
+        let kept = &mut self.record.unstarted;
+        let older = |other: &NeverStarted| other.scheduled_at <= one.scheduled_at;
+        let place = kept.iter().position(older).unwrap_or(kept.len());
+        kept.insert(place, one);
+        let certain = kept.iter().position(|one| one.within.is_none());
+        kept.truncate(certain.map_or(kept.len(), |certain| certain + 1));
+        if kept.len() > STRETCHES_KEPT + 1 {
+            kept.remove(STRETCHES_KEPT);
+        }
     }
 
     fn push_unstarted(
@@ -295,3 +331,6 @@ impl<'s, 'c> Step<'s, 'c> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

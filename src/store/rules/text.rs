@@ -35,7 +35,9 @@ mod tests {
 
     use uuid::Uuid;
 
-    use super::super::record::{Current, Join, Paused, Record, Slot, State, Suspension, Waiting};
+    use super::super::record::{
+        Current, Join, NeverStarted, Paused, Record, Slot, State, Suspension, Waiting,
+    };
     use crate::scheduler::job::{JobName, OnCrash};
     use crate::scheduler::lease::{
         Cause, FencingToken, Origin, Outcome, Replica, RunId, StopFor, StopOrder,
@@ -104,6 +106,20 @@ mod tests {
                 arrived: vec![JobName::new("extract").unwrap()],
                 dead: true,
             }],
+            unstarted: vec![
+                NeverStarted {
+                    scheduled_at: at(9),
+                    outcome: Outcome::Missed,
+                    cause: Cause::ScheduleChanged,
+                    within: Some((at(8), "* * * * * UTC".to_owned())),
+                },
+                NeverStarted {
+                    scheduled_at: at(8),
+                    outcome: Outcome::Skipped,
+                    cause: Cause::Overlap,
+                    within: None,
+                },
+            ],
             triggered: vec![(RunId::new(Uuid::from_u128(9)), at(7))],
         }
     }
@@ -138,6 +154,7 @@ mod tests {
             disabled: None,
             waiting: Vec::new(),
             joins: Vec::new(),
+            unstarted: Vec::new(),
             triggered: Vec::new(),
             current: full(State::Running).current.map(|current| Current {
                 origin: Origin::Schedule,

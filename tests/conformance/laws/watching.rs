@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-use soloist::scheduler::lease::{Outcome, Scope};
-use soloist::store::{Standing, StoreEvent};
+use soloist::scheduler::lease::{
+    Cause, ClaimAnswer, Dependents, Order, OrderAnswer, OrderKind, Outcome, Scope,
+};
+use soloist::store::{NeverStarted, Standing, StoreEvent};
 
-use crate::bench::{Bench, PATIENCE, SHORT_TTL, STEP, info, job, later, release, renewal};
+use crate::bench::{
+    Bench, PATIENCE, RETENTION, SHORT_TTL, STEP, info, job, later, release, renewal, run_id,
+};
 use crate::fixtures::Fixture;
 
 pub(crate) async fn a_hand_over_is_announced_to_every_replica<F: Fixture>(bench: &Bench<F>) {
@@ -147,4 +151,68 @@ pub(crate) async fn replicas_are_listed_until_they_depart<F: Fixture>(bench: &Be
         "{listed:?}"
     );
     assert_eq!(listed.len(), 2);
+}
+
+pub(crate) async fn a_snapshot_shows_what_never_started_until_something_newer_runs<F: Fixture>(
+    bench: &Bench<F>,
+) {
+    let a = bench.replica("a").await;
+    let kept = async |name: &str| {
+        let snapshot = a.store.snapshot().await.expect("the store answers").answer;
+        let mut jobs = snapshot.jobs.into_iter();
+        let state = jobs.find(|state| state.job.as_str() == name);
+        state.expect("the job").never_started
+    };
+    let never_started = |scheduled_at, outcome, cause| NeverStarted {
+        scheduled_at,
+        outcome,
+        cause,
+        within: None,
+    };
+
+    let first = a.first_claim("busy").await;
+    let grant = a.win(&first).await;
+    a.claim_when_due(&later(&first, 1)).await;
+    let second = first.occurrence.scheduled_at + STEP;
+    let skipped = never_started(second, Outcome::Skipped, Cause::Overlap);
+    assert_eq!(kept("busy").await, [skipped]);
+    a.release(&release(&first, &grant, Outcome::Succeeded))
+        .await;
+    let mut third = later(&first, 3);
+    third.missed_until = Some(second + STEP);
+    third.start_by = second;
+    assert_eq!(a.claim_when_due(&third).await, ClaimAnswer::TooLate);
+    let third = third.occurrence.scheduled_at;
+    let missed = never_started(third, Outcome::Missed, Cause::Deadline);
+    assert_eq!(kept("busy").await, [missed]);
+    a.run(&later(&first, 4), Outcome::Failed).await;
+    assert_eq!(kept("busy").await, []);
+
+    let job = job("paused");
+    let settled = a.first_due(&job).await - STEP;
+    let order = |what| Order {
+        job: job.clone(),
+        what,
+        by: "alice".to_owned(),
+        id: run_id(),
+        retention: RETENTION,
+        dependents: Dependents::default(),
+    };
+    tokio::time::sleep(STEP * 2).await;
+    let mut since = settled;
+    for what in [OrderKind::Pause, OrderKind::Resume] {
+        let answered = a.store.order(&a.caller, &[order(what)]).await;
+        if let OrderAnswer::Paused { since: began, .. } =
+            answered.expect("the store answers").answer[0]
+        {
+            since = began;
+        }
+        tokio::time::sleep(STEP * 2).await;
+    }
+    // Of what nobody claimed before it; what the pause kept from running is no news.
+    let stretch = NeverStarted {
+        within: Some((settled, "* * * * * *".to_owned())),
+        ..never_started(since, Outcome::Missed, Cause::CatchUp)
+    };
+    assert_eq!(kept("paused").await, [stretch]);
 }

@@ -166,6 +166,7 @@ starting_deadline = "2s"
         for line in &skipped {
             assert_eq!(fate(line), for_want_of_a_place, "{}", shown(&skipped));
         }
+        status_tells_that_it_never_started(&scene);
         eprintln!(
             "{}: `in-b` on {:?}, `anywhere` on {:?}, `nowhere` skipped {} times: {}",
             scene.store_name(),
@@ -174,6 +175,29 @@ starting_deadline = "2s"
             skipped.len(),
             skipped[0].detail.reason.as_deref().unwrap_or_default()
         );
+    }
+}
+
+/// A job that no replica can run does not look like one that was not due yet.
+fn status_tells_that_it_never_started(scene: &Scene) {
+    let status = scene.fleet.json(&["status", "--json"]);
+    let mut jobs = status["jobs"].as_array().expect("jobs").iter();
+    let job = jobs.find(|job| job["name"] == "nowhere").expect("the job");
+    assert_eq!(job["state"], "skipped", "{job:#}");
+    assert!(job["last"].is_null(), "{job:#}");
+    let one = &job["never_started"];
+    assert_eq!(
+        (&one["outcome"], &one["cause"]),
+        (&"skipped".into(), &"placement".into()),
+        "{job:#}"
+    );
+    assert!(one["scheduled_at"].is_string(), "{job:#}");
+    let (_, text, _) = scene.fleet.output(&["status"]);
+    let row = text.lines().find(|line| line.starts_with("nowhere "));
+    let row = row.expect("its row");
+    let parts = ["nothing of it ever started: 2", " was skipped (placement)"];
+    for part in parts {
+        assert!(row.contains(part), "{row}");
     }
 }
 

@@ -31,6 +31,7 @@ fn known(job: &Job) -> JobState {
         attempts: Vec::new(),
         waiting: Vec::new(),
         joins: Vec::new(),
+        never_started: Vec::new(),
         triggers: Vec::new(),
     }
 }

@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::scheduler::lease::{FencingToken, Replica, RunId};
-use crate::store::{Pause, ReplicaInfo};
+use crate::scheduler::schedule::{DstFold, DstGap, Schedule};
+use crate::store::{NeverStarted, Pause, ReplicaInfo};
 
 const NOW: Timestamp = Timestamp::from_second(1_795_250_760);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -36,6 +37,7 @@ fn state(attempts: Vec<LastAttempt>) -> JobState {
         attempts,
         waiting: Vec::new(),
         joins: Vec::new(),
+        never_started: Vec::new(),
         triggers: Vec::new(),
     }
 }
@@ -143,4 +145,88 @@ fn replicas_whose_table_differs_from_most_are_marked_and_the_dead_are_not_counte
     let marked: Vec<_> = marked.map(|one| one.replica.name.as_str()).collect();
     assert_eq!(marked, ["d"]);
     assert_eq!(usual_digest(&replicas[5..], NOW), None);
+}
+
+const SKIPPED: NeverStarted = NeverStarted {
+    scheduled_at: NOW,
+    outcome: Outcome::Skipped,
+    cause: Cause::Placement,
+    within: None,
+};
+
+#[test]
+fn what_never_started_is_how_it_went_last_unless_what_ran_went_badly() {
+    for (ran, standing, expected) in [
+        (false, Standing::Idle, "skipped"),
+        (true, Standing::Ended(Outcome::Succeeded), "skipped"),
+        (true, Standing::Ended(Outcome::Failed), "failed"),
+        (true, RUNNING, "running"),
+    ] {
+        let attempts = ran.then(|| attempt(7, "r1", standing));
+        let mut state = state(attempts.into_iter().collect());
+        state.never_started = vec![SKIPPED];
+        let shown = shown(&state);
+        assert_eq!(shown.state, expected);
+        let one = shown.never_started.unwrap();
+        assert_eq!(one.scheduled_at, NOW.to_string());
+        assert_eq!(
+            (one.outcome, one.cause),
+            (Outcome::Skipped, Cause::Placement)
+        );
+    }
+}
+
+#[test]
+fn what_never_started_before_the_newest_run_is_not_shown() {
+    let succeeded = Standing::Ended(Outcome::Succeeded);
+    let mut state = state(vec![attempt(7, "r1", succeeded)]);
+    state.never_started = vec![NeverStarted {
+        scheduled_at: NOW - MINUTE * 2,
+        ..SKIPPED
+    }];
+    let shown = shown(&state);
+    assert!(shown.never_started.is_none());
+    assert_eq!(shown.state, "succeeded");
+}
+
+#[test]
+fn a_stretch_of_time_counts_as_the_newest_instant_in_it_and_an_empty_one_does_not_count() {
+    let within = |length: Duration, schedule: &str| NeverStarted {
+        within: Some((NOW - length, schedule.to_owned())),
+        cause: Cause::CatchUp,
+        outcome: Outcome::Missed,
+        ..SKIPPED
+    };
+    let newest = |kept: &[NeverStarted]| {
+        let mut state = state(Vec::new());
+        state.never_started = kept.to_vec();
+        let shown = shown(&state);
+        (shown.state, shown.never_started.map(|one| one.scheduled_at))
+    };
+    let hourly = Schedule::parse(
+        "0 * * * *",
+        "report",
+        jiff::tz::TimeZone::UTC,
+        DstGap::default(),
+        DstFold::default(),
+    );
+    let hourly = hourly.unwrap().identity();
+    let full = within(MINUTE * 60, &hourly);
+    let empty = within(MINUTE, &hourly);
+    let at = full_hour().to_string();
+    assert_eq!(newest(&[full.clone()]), ("missed".to_owned(), Some(at)));
+    assert_eq!(newest(&[empty.clone()]), ("never_ran".to_owned(), None));
+    let older = NeverStarted {
+        scheduled_at: NOW - MINUTE * 90,
+        ..SKIPPED
+    };
+    let at = older.scheduled_at.to_string();
+    let unreadable = within(MINUTE * 60, "whenever it is nice");
+    let kept = [empty, unreadable, older];
+    assert_eq!(newest(&kept), ("skipped".to_owned(), Some(at)));
+}
+
+/// The last full hour before NOW.
+fn full_hour() -> Timestamp {
+    Timestamp::from_second(NOW.as_millis() / 1000 / 3600 * 3600)
 }
