@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use super::job::{JobName, OnCrash};
 use super::lease::{
-    Answered, Claim, ClaimAnswer, FencingToken, Grant, Observation, Opening, Origin, RunId, Scope,
+    Answered, Claim, ClaimAnswer, FencingToken, Grant, LATE_AFTER, Late, Observation, Opening,
+    Origin, RunId, Scope,
 };
 use super::table::Due;
 use super::time::{BootTime, Timestamp};
@@ -87,6 +88,8 @@ impl Scheduler {
             let mut claim = entry.claim(scheduled_at, Origin::Schedule, shard, run_id);
             if unsure {
                 entry.catch_up(&mut claim, store_now);
+                let late = store_now.saturating_since(entry.claim_at(scheduled_at));
+                claim.late = (late > LATE_AFTER).then_some(Late::Away);
             }
             claim.no_room_before = crowded;
             let wait = self
@@ -155,6 +158,7 @@ impl Scheduler {
     pub(super) fn look_for_what_was_left(&mut self, now: BootTime) {
         if self.left_some && self.room() > 0 {
             self.left_some = false;
+            self.held_up = Some(Late::Room);
             self.watch.look_now(Scope::Overdue, now);
         }
     }
@@ -187,8 +191,13 @@ impl Scheduler {
         while self.room() > 0
             && let Some(claim) = self.deferred.pop_front()
         {
-            let no_room = false;
-            self.claims.add(Claim { no_room, ..claim }, now);
+            let (no_room, late) = (false, Some(Late::Room));
+            let claim = Claim {
+                no_room,
+                late,
+                ..claim
+            };
+            self.claims.add(claim, now);
         }
         let all = self.deferred.drain(..);
         let (late, rest): (Vec<_>, Vec<_>) = all.partition(|claim| claim.claim_by < store_now);
@@ -363,6 +372,7 @@ impl Scheduler {
             answer,
         }) = self.heard(sent, now, result)
         else {
+            self.held_up = Some(Late::Away);
             self.watch.look_failed(scope, now);
             return;
         };
@@ -388,8 +398,9 @@ impl Scheduler {
         for takeover in takeovers {
             self.take_over(takeover, now);
         }
+        let held_up = self.held_up.take();
         for opening in answer.openings {
-            self.take_opening(opening, now);
+            self.take_opening(opening, held_up, now);
         }
     }
 
@@ -416,8 +427,8 @@ impl Scheduler {
     }
 
     /// Claims what anybody may claim. A full replica leaves it: it looks again when there is
-    /// room.
-    pub(super) fn take_opening(&mut self, opening: Opening, now: BootTime) {
+    /// room. `late` is what kept this replica from it before.
+    pub(super) fn take_opening(&mut self, opening: Opening, late: Option<Late>, now: BootTime) {
         let Opening {
             occurrence,
             origin,
@@ -448,6 +459,7 @@ impl Scheduler {
             let run_id = self.draw_run_id(at);
             let mut claim = entry.claim(at, origin, shard, run_id);
             claim.no_room = !has_room;
+            claim.late = late;
             let wait = self
                 .placement
                 .wait(&entry.job, &occurrence, shard, failed_on);

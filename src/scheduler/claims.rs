@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::job::JobName;
-use super::lease::{BATCH_LIMIT, Claim, Occurrence, Origin, RunId};
+use super::lease::{BATCH_LIMIT, Claim, Late, Occurrence, Origin, RunId};
 use super::time::BootTime;
 use super::timers::Timers;
 
@@ -136,6 +136,7 @@ impl Claims {
     pub(super) fn unanswered(&mut self, id: RunId, sent: BootTime) {
         if let Some(pending) = self.pending.get_mut(&id) {
             pending.doubt_until = Some(sent + pending.claim.ttl);
+            pending.claim.late.get_or_insert(Late::Away);
         }
     }
 

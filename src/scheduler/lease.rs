@@ -14,6 +14,7 @@ mod asking;
 mod claim;
 mod ending;
 mod keeping;
+mod late;
 mod usage;
 
 use std::fmt;
@@ -31,6 +32,7 @@ pub use self::claim::{
 };
 pub use self::ending::{AttemptDetail, Captured, Cause, Outcome, Output};
 pub use self::keeping::{Release, ReleaseAnswer, Renewal, RenewalAnswer, StopFor, StopOrder};
+pub use self::late::{LATE_AFTER, Late};
 pub use self::usage::{MeasuredOf, PeakMemory, Usage};
 
 use super::job::JobName;

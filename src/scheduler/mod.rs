@@ -52,8 +52,8 @@ use self::claims::Claims;
 use self::held::{AfterRenewal, HeldLeases, Stop};
 use self::job::{Job, JobName};
 use self::lease::{
-    Answered, BATCH_LIMIT, Caller, Claim, Enrolment, FencingToken, Renewal, RenewalAnswer, Replica,
-    RunId, Scope,
+    Answered, BATCH_LIMIT, Caller, Claim, Enrolment, FencingToken, Late, Renewal, RenewalAnswer,
+    Replica, RunId, Scope,
 };
 use self::margins::Margins;
 use self::placement::Placement;
@@ -106,6 +106,8 @@ pub struct Scheduler {
     deferred: VecDeque<Claim>,
     /// What anybody may claim was left to others for want of room.
     left_some: bool,
+    /// What kept this replica until its next look from taking what anybody may claim.
+    held_up: Option<Late>,
     /// Jobs of which older occurrences may be unsettled: nothing of them was claimed yet.
     unsure: HashSet<JobName>,
     registration: Registrations,
@@ -159,6 +161,7 @@ impl Scheduler {
             placement: Placement::new(settings.replica.id),
             deferred: VecDeque::new(),
             left_some: false,
+            held_up: Some(Late::Away),
             unsure: HashSet::new(),
             settings,
             table,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::job::JobName;
-use super::lease::{BATCH_LIMIT, CommonInstant, Enrolment, Registration, ScheduleChange};
+use super::lease::{BATCH_LIMIT, CommonInstant, Enrolment, Late, Registration, ScheduleChange};
 use super::policy::CatchUp;
 use super::schedule::Schedule;
 use super::table::Entry;
@@ -123,7 +123,7 @@ impl Scheduler {
         self.table.arm(name, known.settled_until);
         self.unsure.insert(name.clone());
         for opening in known.openings {
-            self.take_opening(opening, now);
+            self.take_opening(opening, Some(Late::Away), now);
         }
     }
 }

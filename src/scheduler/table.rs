@@ -65,7 +65,7 @@ impl Due {
 
 impl Entry {
     /// When this replica claims an occurrence.
-    fn claim_at(&self, at: Timestamp) -> Timestamp {
+    pub(super) fn claim_at(&self, at: Timestamp) -> Timestamp {
         match self.runs_here {
             true => at + self.job.delay(at),
             false => self.job.start_by(at) + UNPLACED_DELAY,

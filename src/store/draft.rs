@@ -214,6 +214,7 @@ mod tests {
                 since: Timestamp::from_millis(5),
                 start_by: None,
                 queued: true,
+                late: None,
             }],
             ..Record::default()
         }

@@ -39,7 +39,7 @@ pub use crate::scheduler::lease::{
     OrderAnswer, OrderKind, Registration, Scope,
 };
 use crate::scheduler::lease::{
-    Cause, Claim, ClaimAnswer, FencingToken, Origin, Outcome, Output, Release, ReleaseAnswer,
+    Cause, Claim, ClaimAnswer, FencingToken, Late, Origin, Outcome, Output, Release, ReleaseAnswer,
     Renewal, RenewalAnswer, Replica, RunId,
 };
 use crate::scheduler::policy::Tags;
@@ -224,6 +224,8 @@ pub struct LastAttempt {
     pub replica: String,
     /// Since when it is as it is: its start, or its end.
     pub since: Timestamp,
+    /// Why it was granted late, where it was and that is known.
+    pub late: Option<Late>,
     /// How it stands.
     pub standing: Standing,
 }

@@ -116,6 +116,7 @@ impl Record {
                 token: slot.token,
                 replica: slot.holder.name.clone(),
                 since: slot.since,
+                late: slot.late,
                 standing: match slot.state {
                     State::Idle => Standing::Idle,
                     State::Running => Standing::Running {

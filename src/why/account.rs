@@ -6,6 +6,8 @@ use std::fmt::Display;
 
 use serde::{Serialize, Serializer};
 
+use super::candidates::Candidates;
+use super::lateness::Lateness;
 use super::suspension::Suspension;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{Cause, FencingToken, Origin, Outcome, RunId};
@@ -147,6 +149,9 @@ pub enum Fate {
         /// The jobs that it comes after.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         after: Vec<JobName>,
+        /// Why nobody would run it if it were due now, where that is so.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        outlook: Option<Candidates>,
     },
     /// Nothing was, or is, due at this instant.
     NotAnOccurrence {
@@ -205,39 +210,6 @@ pub struct Setting {
     pub key: &'static str,
     /// Its value, as jobs.toml spells it.
     pub value: String,
-}
-
-/// Who could start something, or why nobody can.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "who", rename_all = "snake_case")]
-pub enum Candidates {
-    /// These replicas.
-    Replicas {
-        /// Their names.
-        names: Vec<String>,
-    },
-    /// Nobody: the store grants nothing yet.
-    Grace {
-        /// Until then.
-        #[serde(serialize_with = "rfc3339")]
-        until: Timestamp,
-    },
-    /// Nobody: no replica is alive.
-    NoReplica,
-    /// Nobody: no replica that is alive has the tags of `run_on`.
-    NoneWithTags {
-        /// What the job asks for, as jobs.toml spells it.
-        run_on: String,
-        /// Those that are alive.
-        names: Vec<String>,
-    },
-    /// Nobody: all that could are full or draining.
-    AllDecline {
-        /// Those that are full.
-        full: Vec<String>,
-        /// Those that are draining.
-        draining: Vec<String>,
-    },
 }
 
 /// Why an instant is not an occurrence.
@@ -318,6 +290,12 @@ pub enum Remark {
         /// Up to three of them.
         occurrences: Vec<Near>,
     },
+    /// The ledger may have known of it: it began, lost data, or its server was started anew, since.
+    MayBeLost {
+        /// When.
+        #[serde(serialize_with = "rfc3339")]
+        born: Timestamp,
+    },
     /// Newer instants are due too, and `catch_up` says what becomes of this one.
     NewerAreDue {
         /// What it says.
@@ -337,7 +315,7 @@ pub struct Near {
 }
 
 /// One shard of an occurrence; the whole of one that isn't sharded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shard {
     /// Which, from 0.
     pub shard: u32,
@@ -351,7 +329,7 @@ pub struct Shard {
 }
 
 /// How a shard stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Course {
     /// It is over.
@@ -373,6 +351,9 @@ pub enum Course {
         /// Since when.
         #[serde(serialize_with = "rfc3339")]
         since: Timestamp,
+        /// Why it began late, where it did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        late: Option<Lateness>,
         /// Until when its lease lasts.
         #[serde(serialize_with = "rfc3339")]
         deadline: Timestamp,
@@ -398,7 +379,7 @@ pub enum Course {
 }
 
 /// An attempt that ended, or a line that closed a shard after its last attempt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PastAttempt {
     /// Its number; 0 where none was made.
     pub attempt: u32,
@@ -414,6 +395,9 @@ pub struct PastAttempt {
     /// From when …
     #[serde(serialize_with = "rfc3339")]
     pub started_at: Timestamp,
+    /// Why it began late, where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<Lateness>,
     /// … until when.
     #[serde(serialize_with = "rfc3339")]
     pub ended_at: Timestamp,

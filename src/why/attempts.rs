@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 
 use super::account::{Account, Course, Fate, Origins, PastAttempt, Shard};
+use super::candidates::candidates;
+use super::lateness::{Beginning, Lateness, lateness};
 use super::{View, pending, ranges};
-use crate::scheduler::lease::Outcome;
+use crate::scheduler::lease::{Origin, Outcome};
 use crate::scheduler::time::Timestamp;
 use crate::store::{AttemptRecord, LastAttempt, Standing};
 
@@ -24,7 +26,6 @@ pub(super) fn account(view: &View<'_>, at: Timestamp) -> Option<Account> {
     if lines.is_empty() && record.is_empty() {
         return None;
     }
-    let shards = shards(&lines, &record);
     let origins = match (record.first(), lines.first()) {
         (Some(last), _) => (last.origin, last.by.clone()),
         (None, Some(line)) => (line.detail.origin, line.detail.by.clone()),
@@ -34,6 +35,7 @@ pub(super) fn account(view: &View<'_>, at: Timestamp) -> Option<Account> {
         origin: origins.0,
         by: origins.1,
     };
+    let shards = shards(view, origins.origin, &lines, &record);
     let fate = fate(view, &shards);
     Some(Account {
         shards,
@@ -41,7 +43,12 @@ pub(super) fn account(view: &View<'_>, at: Timestamp) -> Option<Account> {
     })
 }
 
-fn shards(lines: &[&AttemptRecord], record: &[&LastAttempt]) -> Vec<Shard> {
+fn shards(
+    view: &View<'_>,
+    origin: Origin,
+    lines: &[&AttemptRecord],
+    record: &[&LastAttempt],
+) -> Vec<Shard> {
     let mut by_shard: BTreeMap<u32, Vec<&AttemptRecord>> = BTreeMap::new();
     let mut count = u32::try_from(record.len()).unwrap_or(u32::MAX).max(1);
     for line in lines {
@@ -58,21 +65,32 @@ fn shards(lines: &[&AttemptRecord], record: &[&LastAttempt]) -> Vec<Shard> {
         Shard {
             shard: number,
             shards: count,
-            course: course(&lines, last),
-            attempts: past(&lines),
+            course: course(view, origin, &lines, last),
+            attempts: past(view, origin, &lines),
         }
     };
     (0..count).map(shard).collect()
 }
 
-fn past(lines: &[&AttemptRecord]) -> Vec<PastAttempt> {
+fn past(view: &View<'_>, origin: Origin, lines: &[&AttemptRecord]) -> Vec<PastAttempt> {
     let told = |(index, line): (usize, &&AttemptRecord)| {
         let before = index.checked_sub(1).map(|before| lines[before]);
         let same = before.is_some_and(|before| before.run_id == line.run_id);
         let detail = &line.detail;
+        let closing = same || line.attempt == 0;
+        let beginning = Beginning {
+            attempt: line.attempt,
+            started_at: line.started_at,
+            recorded: detail.late,
+            before,
+        };
         PastAttempt {
             attempt: line.attempt,
-            closing: same || line.attempt == 0,
+            closing,
+            late: match closing {
+                true => None,
+                false => lateness(view, line.scheduled_at, origin, &beginning),
+            },
             run_id: line.run_id,
             replica: line.replica.clone(),
             token: line.token,
@@ -90,7 +108,12 @@ fn past(lines: &[&AttemptRecord]) -> Vec<PastAttempt> {
 }
 
 /// How a shard stands. Its record was read before its lines.
-fn course(lines: &[&AttemptRecord], record: Option<&LastAttempt>) -> Course {
+fn course(
+    view: &View<'_>,
+    origin: Origin,
+    lines: &[&AttemptRecord],
+    record: Option<&LastAttempt>,
+) -> Course {
     let newest = lines.last();
     let ended = newest.filter(|line| line.detail.is_final());
     if let Some(line) = ended {
@@ -110,7 +133,15 @@ fn course(lines: &[&AttemptRecord], record: Option<&LastAttempt>) -> Course {
         Some(last) if last.attempt <= told && is_running(last) => {
             again.unwrap_or(Course::Interrupted)
         }
-        Some(last) => standing(last),
+        Some(last) => {
+            let beginning = Beginning {
+                attempt: last.attempt,
+                started_at: last.since,
+                recorded: last.late,
+                before: newest.copied(),
+            };
+            standing(last, lateness(view, last.scheduled_at, origin, &beginning))
+        }
         None if lines.is_empty() => Course::Forgotten,
         None => Course::Interrupted,
     }
@@ -120,13 +151,14 @@ fn is_running(last: &LastAttempt) -> bool {
     matches!(last.standing, Standing::Running { .. })
 }
 
-fn standing(last: &LastAttempt) -> Course {
+fn standing(last: &LastAttempt, late: Option<Lateness>) -> Course {
     match last.standing {
         Standing::Running { deadline } => Course::Running {
             replica: last.replica.clone(),
             attempt: last.attempt,
             token: last.token,
             since: last.since,
+            late,
             deadline,
         },
         Standing::Again { at, .. } => Course::Again {
@@ -160,7 +192,7 @@ fn fate(view: &View<'_>, shards: &[Shard]) -> Fate {
         _ => None,
     });
     if let Some(at) = free.min() {
-        let candidates = pending::candidates(view);
+        let candidates = candidates(view);
         return Fate::WaitsForAttempt { at, candidates };
     }
     let interrupted = courses().any(|course| matches!(course, Course::Interrupted));

@@ -10,7 +10,8 @@
 //! An occurrence's fate is looked for where it would be, in this order: attempts, ended or
 //! under way (`attempts`); the record of what waits (`pending`); a line of its own, or one that
 //! stands for many (`ranges`); and where there is nothing, the schedule that was in force says
-//! whether anything was due at all (`schedules`, `pending`).
+//! whether anything was due at all (`schedules`, `pending`). What began late has its reason
+//! (`lateness`), and what is open those who could claim it (`candidates`).
 //!
 //! Lines are written in the order of ends, by many replicas: one that announces another attempt
 //! is not the last word on its occurrence.
@@ -20,6 +21,8 @@
 mod account;
 mod asked;
 mod attempts;
+mod candidates;
+mod lateness;
 mod pending;
 mod ranges;
 mod schedules;
@@ -27,10 +30,12 @@ mod suspension;
 mod told;
 
 pub use self::account::{
-    Account, Because, Candidates, Course, Doubt, Fate, Near, Origins, PastAttempt, Range, Remark,
-    Setting, Shard, Unrecorded,
+    Account, Because, Course, Doubt, Fate, Near, Origins, PastAttempt, Range, Remark, Setting,
+    Shard, Unrecorded,
 };
 pub use self::asked::{Asked, Clocks, NoTime, Written};
+pub use self::candidates::Candidates;
+pub use self::lateness::{Lateness, Reason};
 pub use self::ranges::RangeLine;
 pub use self::suspension::Suspension;
 pub use self::told::tell;

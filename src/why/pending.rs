@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-use super::account::{Account, Because, Candidates, Fate, Near, Origins, Remark, Unrecorded};
+use super::account::{Account, Because, Fate, Near, Origins, Remark, Unrecorded};
+use super::candidates::{candidates, outlook};
 use super::suspension::{Suspension, past_suspension, suspension};
 use super::{View, ranges, schedules};
-use crate::scheduler::job::{Job, JobName};
+use crate::scheduler::job::JobName;
 use crate::scheduler::lease::Origin;
-use crate::scheduler::policy::{Tags, matches};
 use crate::scheduler::schedule::Schedule;
 use crate::scheduler::time::Timestamp;
-use crate::store::{ReplicaState, Standing};
+use crate::store::Standing;
 
 /// How far from an instant that is no occurrence others are pointed out.
 const NEAR: Duration = Duration::from_secs(60);
@@ -88,8 +88,11 @@ pub(super) fn waiting(view: &View<'_>, at: Timestamp) -> Option<Account> {
         by: one.by.clone(),
     };
     let mut account = described(view, at, origins, fate);
-    // Only what people ask for runs in a pause.
-    let suspension = suspension(view).filter(|_| one.origin != Origin::Trigger);
+    // Only what people ask for runs in a pause; while the job is disabled nobody claims it.
+    let suspension = suspension(view).filter(|suspension| {
+        let is_pause = matches!(suspension, Suspension::Paused { .. });
+        is_pause && one.origin != Origin::Trigger
+    });
     let remark = suspension.map(|suspension| Remark::Suspended { suspension });
     account.remarks.extend(remark);
     Some(account)
@@ -155,7 +158,9 @@ pub(super) fn by_schedule(view: &View<'_>, at: Timestamp) -> Account {
     account.remarks.extend(other_schedule(view));
     if let Fate::Due { start_by, .. } = account.fate {
         let in_time = start_by.is_none_or(|until| view.now <= until);
-        let suspension = suspension(view).filter(|_| in_time);
+        // Nobody claims what is disabled: the candidates are told so.
+        let is_pause = |one: &Suspension| matches!(one, Suspension::Paused { .. });
+        let suspension = suspension(view).filter(|one| in_time && is_pause(one));
         let remark = suspension.map(|suspension| Remark::Suspended { suspension });
         account.remarks.extend(remark);
         account.remarks.extend(newer_are_due(view, &schedule, at));
@@ -176,6 +181,7 @@ fn expected(view: &View<'_>, at: Timestamp) -> Fate {
             start_from,
             suspension,
             after,
+            outlook: outlook(view),
         };
     }
     match settled {
@@ -233,6 +239,7 @@ fn by_parents(view: &View<'_>, at: Timestamp, after: &[JobName]) -> Account {
             start_from: at,
             suspension: suspension(view),
             after: after.to_vec(),
+            outlook: outlook(view),
         };
         return described(view, at, origins, fate);
     }
@@ -275,6 +282,10 @@ pub(super) fn beside(view: &View<'_>, at: Timestamp, because: Option<Because>) -
         .extend(lacks.then_some(Remark::LacksCalendars));
     account.remarks.extend(other_schedule(view));
     account.remarks.extend(near(view, at));
+    // A trigger of that time is no instant of the schedule.
+    let born = view.snapshot.born.filter(|born| at <= *born);
+    let lost = born.map(|born| Remark::MayBeLost { born });
+    account.remarks.extend(lost);
     account
 }
 
@@ -345,53 +356,6 @@ fn near(view: &View<'_>, at: Timestamp) -> Option<Remark> {
         })
         .collect();
     (!occurrences.is_empty()).then_some(Remark::Near { occurrences })
-}
-
-/// Who could start something of the job now.
-pub(super) fn candidates(view: &View<'_>) -> Candidates {
-    if !view.snapshot.grace.is_zero() {
-        return Candidates::Grace {
-            until: view.now + view.snapshot.grace,
-        };
-    }
-    let names = |replicas: &[&ReplicaState]| -> Vec<String> {
-        let names = replicas.iter().map(|state| state.replica.name.clone());
-        names.collect()
-    };
-    let replicas = view.snapshot.replicas.iter();
-    let alive: Vec<_> = replicas.filter(|state| state.is_alive(view.now)).collect();
-    if alive.is_empty() {
-        return Candidates::NoReplica;
-    }
-    let wanted = view.entry().map(|job: &Job| &job.run_on);
-    let able = |state: &&ReplicaState| wanted.is_none_or(|tags| matches(tags, &state.info.tags));
-    let (able, others): (Vec<_>, Vec<_>) = alive.into_iter().partition(able);
-    if able.is_empty() {
-        return Candidates::NoneWithTags {
-            run_on: wanted.map(tags).unwrap_or_default(),
-            names: names(&others),
-        };
-    }
-    let (draining, rest): (Vec<_>, Vec<_>) =
-        able.into_iter().partition(|state| state.info.draining);
-    let (full, free): (Vec<_>, Vec<_>) = rest.into_iter().partition(|state| state.info.declines);
-    match free.is_empty() {
-        false => Candidates::Replicas {
-            names: names(&free),
-        },
-        true => Candidates::AllDecline {
-            full: names(&full),
-            draining: names(&draining),
-        },
-    }
-}
-
-/// Tags as jobs.toml spells them.
-pub(super) fn tags(tags: &Tags) -> String {
-    let pairs = tags
-        .iter()
-        .map(|(name, value)| format!("{name} = \"{value}\""));
-    format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
 }
 
 /// Names in a row.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::account::{Account, Doubt, Fate, Origins, Range, Setting};
 use super::schedules::Known;
-use super::{View, pending, schedules};
+use super::{View, candidates, pending, schedules};
 use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::lease::Cause;
 use crate::scheduler::policy::{CatchUp, Concurrency};
@@ -151,7 +151,7 @@ fn setting(cause: Cause, job: &Job) -> Option<Setting> {
             Concurrency::Queue { limit } => ("queue_limit", limit.to_string()),
             _ => return None,
         },
-        Cause::Placement => ("run_on", pending::tags(&job.run_on)),
+        Cause::Placement => ("run_on", candidates::tags(&job.run_on)),
         Cause::After => ("after", pending::names(&job.after)),
         Cause::Deadline => ("starting_deadline", short_duration(job.starting_deadline)),
         Cause::CatchUp => return Some(catch_up(job)),

@@ -55,12 +55,14 @@ macro_rules! conformance {
                     an_observer_of_all_sees_live_leases_too
                     a_snapshot_shows_jobs_and_how_they_stand
                     a_snapshot_shows_what_never_started_until_something_newer_runs
+                    a_pause_leaves_only_what_nobody_claimed_before_it
                     replicas_are_listed_until_they_depart
                 }
                 histories {
                     history_is_told_newest_first_and_by_job
                     what_an_attempt_used_comes_back_as_it_was_written
                     what_never_ran_used_nothing
+                    why_an_attempt_began_late_is_told_while_it_runs_and_by_its_line
                     all_history_can_be_asked_for_and_none_of_it
                     history_is_kept_up_to_its_limit
                     history_is_kept_up_to_its_age

@@ -20,6 +20,7 @@ fn a_skipped_time_is_told_by_what_stands_for_it() {
             "",
             "nightly at 2027-03-14T07:00:00Z (2027-03-14 03:00:00 in America/New_York) is still to come.",
             "It is due in 113d 10h.",
+            "As things are now: nobody can claim it: no replica has been heard of lately.",
             "The clocks were set: it stands for 2027-03-14T02:30:00, which is skipped."
         ]
     );
@@ -60,6 +61,7 @@ fn a_time_that_comes_twice_is_told_twice() {
             "",
             "nightly at 2027-11-07T05:30:00Z (2027-11-07 01:30:00 in America/New_York) is still to come.",
             "It is due in 351d 8h.",
+            "As things are now: nobody can claim it: no replica has been heard of lately.",
             "The clocks were set: it has a local time that comes twice: the first.",
             "",
             "nightly at 2027-11-07T06:30:00Z (2027-11-07 01:30:00 in America/New_York) is not an occurrence.",

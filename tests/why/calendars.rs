@@ -80,6 +80,7 @@ fn calendars_that_are_no_longer_known_leave_a_doubt() {
         [
             "daily at 2026-11-28T22:00:00Z is still to come.",
             "It is due in 4d 0h.",
+            "As things are now: nobody can claim it: no replica has been heard of lately.",
             "That schedule is due on days that its calendars leave; which those are is not known here.",
         ]
     );

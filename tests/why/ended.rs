@@ -54,8 +54,8 @@ fn a_success_after_failures_tells_each_attempt_and_wait() {
         [
             "daily at 2026-11-20T22:00:00Z succeeded at attempt 3.",
             "Attempt 1 ran on r1 from 2026-11-20T22:00:00.01Z to 2026-11-20T22:00:03Z (3.0s) under token 1795212000010000, and failed: exit code 3. The next one could begin 1.0s later, at 2026-11-20T22:00:04Z.",
-            "Attempt 2 ran on r2 from 2026-11-20T22:00:04.02Z to 2026-11-20T22:00:05Z (980ms) under token 1795212004020000, and failed: no such luck, signal 9. The next one could begin 2.0s later, at 2026-11-20T22:00:07Z.",
-            "Attempt 3 ran on r1 from 2026-11-20T22:00:07Z to 2026-11-20T22:00:08Z (1.0s) under token 1795212007000000, and succeeded."
+            "Attempt 2 ran on r2 from 2026-11-20T22:00:04.02Z to 2026-11-20T22:00:05Z (980ms) under token 1795212004020000, and failed: no such luck, signal 9. It began 4.0s after its instant: attempt 1 had failed, and its back-off ended at 2026-11-20T22:00:04Z. The next one could begin 2.0s later, at 2026-11-20T22:00:07Z.",
+            "Attempt 3 ran on r1 from 2026-11-20T22:00:07Z to 2026-11-20T22:00:08Z (1.0s) under token 1795212007000000, and succeeded. It began 7.0s after its instant: attempt 2 had failed, and its back-off ended at 2026-11-20T22:00:07Z."
         ]
     );
 }
@@ -77,7 +77,7 @@ fn a_failure_without_attempts_left_is_the_end() {
         [
             "daily at 2026-11-20T22:00:00Z failed at attempt 2.",
             "Attempt 1 ran on r1 from 2026-11-20T22:00:00Z to 2026-11-20T22:00:03Z (3.0s) under token 1795212000000000, and failed: exit code 1. The next one could begin 1.0s later, at 2026-11-20T22:00:04Z.",
-            "Attempt 2 ran on r2 from 2026-11-20T22:00:04Z to 2026-11-20T22:00:05Z (1.0s) under token 1795212004000000, and failed: exit code 1."
+            "Attempt 2 ran on r2 from 2026-11-20T22:00:04Z to 2026-11-20T22:00:05Z (1.0s) under token 1795212004000000, and failed: exit code 1. It began 4.0s after its instant: attempt 1 had failed, and its back-off ended at 2026-11-20T22:00:04Z."
         ]
     );
 }
@@ -147,7 +147,7 @@ fn what_lost_its_holder_too_often_is_lost() {
         [
             "daily at 2026-11-20T22:00:00Z was lost at attempt 2.",
             "Attempt 1 ran on r1 from 2026-11-20T22:00:00Z to 2026-11-20T22:00:16Z (16.0s) under token 1795212000000000, and was lost: its holder was not heard of until the lease ran out; run again as the next attempt. The next one could begin at once.",
-            "Attempt 2 ran on r2 from 2026-11-20T22:00:16Z to 2026-11-20T22:00:32Z (16.0s) under token 1795212016000000, and was lost: its holder was not heard of until the lease ran out; not run again: max_attempts is used up."
+            "Attempt 2 ran on r2 from 2026-11-20T22:00:16Z to 2026-11-20T22:00:32Z (16.0s) under token 1795212016000000, and was lost: its holder was not heard of until the lease ran out; not run again: max_attempts is used up. It began 16.0s after its instant: it took over when the lease of attempt 1 had run out."
         ]
     );
 }

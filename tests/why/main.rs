@@ -3,8 +3,10 @@
 mod asked;
 mod calendars;
 mod ended;
+mod late;
 mod never_started;
 mod nothing;
 mod open;
 mod shards;
+mod who;
 mod world;

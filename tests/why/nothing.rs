@@ -90,7 +90,8 @@ fn what_no_replica_has_told_the_ledger_of_is_not_in_it() {
         told,
         [
             "daily at 2026-11-20T22:00:00Z is still to come.",
-            "It is due in 1h 0m."
+            "It is due in 1h 0m.",
+            "As things are now: nobody can claim it: no replica has been heard of lately.",
         ]
     );
 }

@@ -42,7 +42,7 @@ fn what_was_handed_over_runs_elsewhere() {
         [
             "daily at 2026-11-20T22:00:00Z is running.",
             "Attempt 1 ran on r1 from 2026-11-20T22:00:00Z to 2026-11-20T22:00:05Z (5.0s) under token 1795212000000000, and was handed over: the replica was shut down. The next one could begin at once.",
-            "Attempt 2 began on r2 at 2026-11-20T22:00:05.1Z (900ms ago) under token 1795212005100000; its lease lasts until 2026-11-20T22:00:20.1Z (in 14.1s) unless it is renewed."
+            "Attempt 2 began on r2 at 2026-11-20T22:00:05.1Z (900ms ago) under token 1795212005100000; its lease lasts until 2026-11-20T22:00:20.1Z (in 14.1s) unless it is renewed. It began 5.1s after its instant: attempt 1 was handed over at 2026-11-20T22:00:05Z."
         ]
     );
 }
@@ -185,7 +185,8 @@ fn what_is_to_come_after_other_jobs_says_so() {
         [
             "load at 2026-11-20T22:00:00Z is still to come.",
             "The job comes after extract, fetch.",
-            "What it comes after is due in 1h 0m; it runs when all of that has succeeded."
+            "What it comes after is due in 1h 0m; it runs when all of that has succeeded.",
+            "As things are now: nobody can claim it: no replica has been heard of lately.",
         ]
     );
     assert_eq!(
@@ -204,7 +205,8 @@ fn what_is_to_come_says_when() {
         world.why("daily", "22:00:00"),
         [
             "daily at 2026-11-20T22:00:00Z is still to come.",
-            "It is due in 1h 0m."
+            "It is due in 1h 0m.",
+            "As things are now: nobody can claim it: no replica has been heard of lately.",
         ]
     );
 }
@@ -219,7 +221,8 @@ fn a_random_delay_is_part_of_what_is_to_come() {
         [
             "daily at 2026-11-20T22:00:00Z is still to come.",
             "It is due in 1h 0m.",
-            "Its `random_delay` is 1m 18s: it starts at 2026-11-20T22:01:18.002Z, on whatever replica."
+            "Its `random_delay` is 1m 18s: it starts at 2026-11-20T22:01:18.002Z, on whatever replica.",
+            "As things are now: nobody can claim it: no replica has been heard of lately.",
         ]
     );
     world.set("22:00:01");

@@ -52,7 +52,7 @@ fn each_shard_has_its_own_fate_and_the_whole_the_worst() {
             "Shard 1 of 3 failed.",
             "  Attempt 1 ran on r1 from 2026-11-20T22:00:00Z to 2026-11-20T22:00:05Z (5.0s) under token 1795212000000001, and failed: exit code 2.",
             "Shard 2 of 3 succeeded.",
-            "  Attempt 1 ran on r2 from 2026-11-20T22:00:05Z to 2026-11-20T22:00:07Z (2.0s) under token 1795212005000000, and succeeded.",
+            "  Attempt 1 ran on r2 from 2026-11-20T22:00:05Z to 2026-11-20T22:00:07Z (2.0s) under token 1795212005000000, and succeeded. It began 5.0s after its instant; why it started late isn't recorded.",
         ]
     );
 }

@@ -10,7 +10,7 @@ use soloist::scheduler::job::{Job, JobName, Program};
 use soloist::scheduler::lease::{
     Answered, AttemptDetail, Caller, Claim, ClaimAnswer, Dependents, Enrolment, FencingToken,
     Grant, Occurrence, Order, OrderAnswer, OrderKind, Outcome, Output, Registration, Release,
-    Replica, RunId, ScheduleChange, Scope,
+    Renewal, RenewalAnswer, Replica, RunId, ScheduleChange, Scope,
 };
 use soloist::scheduler::policy::Tags;
 use soloist::scheduler::schedule::{DstFold, DstGap, Schedule};
@@ -234,6 +234,18 @@ impl World {
         let caller = Self::caller(replica);
         let asked = self.store.release(&caller, std::slice::from_ref(&release));
         first(self.runtime.block_on(asked));
+    }
+
+    /// Renews a lease, also one that this store never granted.
+    pub(crate) fn renew(&self, replica: &str, lease: &Lease) {
+        let renewal = Renewal::of(&lease.claim, &lease.grant);
+        let caller = Self::caller(replica);
+        let asked = self.store.renew(&caller, std::slice::from_ref(&renewal));
+        let answer = first(self.runtime.block_on(asked));
+        assert!(
+            matches!(answer, RenewalAnswer::Renewed { .. }),
+            "{answer:?}"
+        );
     }
 
     pub(crate) fn succeed(&self, replica: &str, lease: &Lease) {

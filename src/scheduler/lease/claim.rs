@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, FencingToken, Occurrence, RunId};
+use super::{Cause, FencingToken, Late, Occurrence, RunId};
 use crate::scheduler::job::{JobName, OnCrash};
 use crate::scheduler::policy::Concurrency;
 use crate::scheduler::time::Timestamp;
@@ -82,6 +82,8 @@ pub struct Claim {
     pub no_room: bool,
     /// What is passed over was held back for want of room.
     pub no_room_before: bool,
+    /// What held the claim up on its replica, to be written down if it is granted late.
+    pub late: Option<Late>,
     /// How much of the job's past is kept.
     pub retention: Retention,
     /// The jobs that come after this one.
@@ -116,6 +118,7 @@ impl Claim {
             unplaced: false,
             no_room: false,
             no_room_before: false,
+            late: None,
             retention: Retention {
                 limit: 1000,
                 age: minute * 60 * 24 * 30,

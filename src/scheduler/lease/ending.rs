@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Origin, Usage};
+use super::{Late, Origin, Usage};
 use crate::scheduler::time::Timestamp;
 
 /// How an occurrence or an attempt of it ended.
@@ -151,6 +151,9 @@ pub struct AttemptDetail {
     /// [`crate::scheduler::schedule::Schedule::identity`].
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub schedule: Option<String>,
+    /// Why the attempt began late. None: it did not, or that is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub late: Option<Late>,
 }
 
 impl AttemptDetail {

@@ -5,7 +5,8 @@ use super::record::{Current, Decision, Record, Slot, State, Waiting};
 use super::step::{Step, Unstarted};
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
-    AttemptDetail, Cause, Claim, ClaimAnswer, FencingToken, Grant, Origin, Outcome,
+    AttemptDetail, Cause, Claim, ClaimAnswer, FencingToken, Grant, LATE_AFTER, Late, Origin,
+    Outcome,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -46,6 +47,7 @@ impl Claim {
             since: now,
             start_by: Some(self.start_by),
             queued: true,
+            late: self.late,
         }
     }
 
@@ -205,7 +207,7 @@ impl Step<'_, '_> {
         );
         call.group.token = token;
         call.group.clock_us = call.group.clock_us.max(call.now_us);
-        let now = call.now;
+        let (now, grace_until) = (call.now, call.group.grace_until);
         let deadline = now + claim.ttl;
         self.record.token = token;
         let holder = call.caller.replica.clone();
@@ -216,6 +218,7 @@ impl Step<'_, '_> {
         let Some(slot) = current.slots.get_mut(claim.shard_index()) else {
             return ClaimAnswer::Finished;
         };
+        slot.late = lateness(claim, slot, grace_until, now);
         slot.state = State::Running;
         slot.attempt += 1;
         slot.run_id = claim.run_id;
@@ -235,6 +238,27 @@ impl Step<'_, '_> {
         };
         ClaimAnswer::Granted(grant)
     }
+}
+
+/// Why an attempt begins late that is granted now, if it does. `slot` is how its shard stood before.
+fn lateness(claim: &Claim, slot: &Slot, grace_until: Timestamp, now: Timestamp) -> Option<Late> {
+    let (free_since, waited_for) = match slot.state {
+        State::Idle => (claim.due(), slot.late),
+        State::Again(_) => (slot.deadline, None),
+        // A takeover is told by the line of the attempt before it.
+        State::Running | State::Ended(_) => return None,
+    };
+    if now.saturating_since(free_since) <= LATE_AFTER {
+        return None;
+    }
+    let grace = Late::Grace { until: grace_until };
+    let grace = Some(grace).filter(|_| grace_until > free_since);
+    // Of both the one that held it last; where that isn't known, the window may have come after.
+    let held = waited_for.into_iter().chain(grace);
+    let held = held.max_by_key(|late| late.until());
+    let is_recent = |until| now.saturating_since(until) <= LATE_AFTER;
+    let explained = held.filter(|late| late.until().is_some_and(is_recent));
+    explained.or(claim.late).or(held)
 }
 
 fn count(slots: &[Slot]) -> u32 {

@@ -94,6 +94,7 @@ impl Step<'_, '_> {
                 since: now,
                 start_by: Some(one.start_by),
                 queued: true,
+                late: None,
             });
             self.tell(News::Opening);
         }

@@ -75,6 +75,7 @@ impl Step<'_, '_> {
                 since: self.now(),
                 start_by: Some(self.now() + dependent.starting_deadline),
                 queued: false,
+                late: None,
             });
             self.tell(News::Opening);
         }
@@ -99,6 +100,7 @@ impl Step<'_, '_> {
             since: self.now(),
             start_by: None,
             queued: false,
+            late: None,
         };
         let unstarted = Unstarted {
             run_id: nobody(),

@@ -7,8 +7,8 @@ use super::record::{Decision, News, Record, State, Waiting};
 use super::step::Step;
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
-    AttemptDetail, FencingToken, Occurrence, Origin, Outcome, Release, ReleaseAnswer, Renewal,
-    RenewalAnswer, RunId, StopOrder,
+    AttemptDetail, FencingToken, Late, Occurrence, Origin, Outcome, Release, ReleaseAnswer,
+    Renewal, RenewalAnswer, RunId, StopOrder,
 };
 
 /// What names a lease, and what is needed to write its record anew.
@@ -121,6 +121,7 @@ impl Step<'_, '_> {
                 since: self.now(),
                 start_by: None,
                 queued: true,
+                late: None,
             };
             self.open(&anew, lease.shards);
         }
@@ -143,6 +144,7 @@ impl Step<'_, '_> {
         slot.deadline = now;
         slot.on_crash = lease.on_crash;
         slot.since = now;
+        slot.late = Some(Late::Reasserted);
         true
     }
 

@@ -61,6 +61,7 @@ impl Step<'_, '_> {
             since: self.now(),
             start_by: None,
             queued: false,
+            late: None,
         });
         self.record.triggered.push((order.id, scheduled_at));
         let surplus = self

@@ -16,8 +16,8 @@ use uuid::Uuid;
 use super::text;
 use crate::scheduler::job::{JobName, OnCrash};
 use crate::scheduler::lease::{
-    AttemptDetail, Cause, FencingToken, Held, Occurrence, Opening, Origin, Outcome, Replica, RunId,
-    Sighting, StopOrder,
+    AttemptDetail, Cause, FencingToken, Held, Late, Occurrence, Opening, Origin, Outcome, Replica,
+    RunId, Sighting, StopOrder,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -145,6 +145,9 @@ pub(in crate::store) struct Slot {
     /// When it was granted, or ended.
     #[serde(rename = "s")]
     pub(in crate::store) since: Timestamp,
+    /// Why it was granted late; where it wasn't granted yet, what its occurrence waited for.
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) late: Option<Late>,
 }
 
 /// How a shard of the current occurrence stands.
@@ -180,6 +183,9 @@ pub(in crate::store) struct Waiting {
     /// have that decided.
     #[serde(rename = "q", default, skip_serializing_if = "text::is_default")]
     pub(in crate::store) queued: bool,
+    /// What held up the claim that let it wait.
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) late: Option<Late>,
 }
 
 /// An occurrence that waits for the success of other jobs.

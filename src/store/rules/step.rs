@@ -14,7 +14,7 @@ use super::record::{
 };
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
-    AttemptDetail, Cause, FencingToken, Origin, Outcome, Replica, RunId,
+    AttemptDetail, Cause, FencingToken, Late, Origin, Outcome, Replica, RunId,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -149,6 +149,7 @@ impl<'s, 'c> Step<'s, 'c> {
                 origin: current.origin,
                 by: current.by.clone(),
                 shard: sharded.then(|| (number(shard), number(current.slots.len()))),
+                late: slot.late.filter(|_| slot.attempt > 0),
                 ..detail
             },
         };
@@ -204,6 +205,7 @@ impl<'s, 'c> Step<'s, 'c> {
             ttl: Duration::ZERO,
             on_crash: OnCrash::default(),
             since: now,
+            late: self.waited_for(waiting),
         };
         self.record.current = Some(Current {
             scheduled_at: waiting.scheduled_at,
@@ -216,6 +218,21 @@ impl<'s, 'c> Step<'s, 'c> {
             // The others' turn is now, also for replicas that did not have it fall due.
             self.tell(News::Opening);
         }
+    }
+
+    /// What an occurrence waited for whose turn it is now.
+    fn waited_for(&self, waiting: &Waiting) -> Option<Late> {
+        let before = self.record.current.iter();
+        let over = before.flat_map(|current| {
+            let behind = current.scheduled_at;
+            current.slots.iter().map(move |slot| (slot.since, behind))
+        });
+        let last = over.max().filter(|(until, _)| *until > waiting.since);
+        let turn = last.map(|(until, behind)| Late::Turn { behind, until });
+        let after = (waiting.origin == Origin::After).then_some(Late::After {
+            until: waiting.since,
+        });
+        turn.or(after).or(waiting.late)
     }
 
     /// Writes down that an occurrence never started.

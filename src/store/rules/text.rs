@@ -40,7 +40,7 @@ mod tests {
     };
     use crate::scheduler::job::{JobName, OnCrash};
     use crate::scheduler::lease::{
-        Cause, FencingToken, Origin, Outcome, Replica, RunId, StopFor, StopOrder,
+        Cause, FencingToken, Late, Origin, Outcome, Replica, RunId, StopFor, StopOrder,
     };
     use crate::scheduler::time::Timestamp;
 
@@ -63,6 +63,10 @@ mod tests {
             ttl: Duration::from_millis(15_000),
             on_crash: OnCrash::Skip,
             since: at(123),
+            late: (state == State::Running).then_some(Late::Turn {
+                behind: at(1),
+                until: at(2),
+            }),
         }
     }
 
@@ -100,6 +104,7 @@ mod tests {
                 since: at(60_001),
                 start_by: Some(at(120_000)),
                 queued: true,
+                late: Some(Late::Away),
             }],
             joins: vec![Join {
                 scheduled_at: at(5),

@@ -2,10 +2,11 @@
 //!
 //! Must never: leave out an attempt.
 
-use super::{outcome_words, relative};
+use super::{late, outcome_words, relative};
 use crate::scheduler::lease::Outcome;
 use crate::scheduler::time::{Timestamp, short_duration};
 use crate::why::account::{Account, Course, PastAttempt, Shard};
+use crate::why::lateness::Lateness;
 
 pub(super) fn lines(account: &Account, now: Timestamp) -> Vec<String> {
     match &account.shards[..] {
@@ -62,6 +63,7 @@ fn past(one: &PastAttempt) -> String {
     if one.closing {
         return format!("It {outcome} at {ended_at}{detail}.");
     }
+    let late = late_words(one.late.as_ref());
     let (number, token) = (one.attempt, one.token);
     let (replica, started_at) = (&one.replica, one.started_at);
     let took = short_duration(ended_at.saturating_since(started_at));
@@ -76,8 +78,13 @@ fn past(one: &PastAttempt) -> String {
         }
     });
     format!(
-        "Attempt {number} ran on {replica} from {started_at} to {ended_at} ({took}) under token {token}, and {outcome}{detail}.{next}"
+        "Attempt {number} ran on {replica} from {started_at} to {ended_at} ({took}) under token {token}, and {outcome}{detail}.{late}{next}"
     )
+}
+
+/// A sentence of its own, for what began late.
+fn late_words(late: Option<&Lateness>) -> String {
+    late.map_or(String::new(), |late| format!(" {}", late::sentence(late)))
 }
 
 fn detail(one: &PastAttempt) -> String {
@@ -106,8 +113,10 @@ fn course(shard: &Shard, now: Timestamp) -> Option<String> {
             attempt,
             token,
             since,
+            late,
             deadline,
         } => {
+            let late = late_words(late.as_ref());
             let lasted = relative(*since, now);
             let lease = match *deadline >= now {
                 true => format!(
@@ -120,7 +129,7 @@ fn course(shard: &Shard, now: Timestamp) -> Option<String> {
                 ),
             };
             Some(format!(
-                "Attempt {attempt} began on {replica} at {since} ({lasted}) under token {token}; {lease}."
+                "Attempt {attempt} began on {replica} at {since} ({lasted}) under token {token}; {lease}.{late}"
             ))
         }
         Course::Again { attempt, at } => {

@@ -5,13 +5,14 @@
 use super::{relative, suspended};
 use crate::scheduler::job::JobName;
 use crate::scheduler::time::{Timestamp, short_duration};
-use crate::why::account::{Account, Because, Candidates, Fate, Unrecorded};
+use crate::why::account::{Account, Because, Fate, Remark, Unrecorded};
+use crate::why::candidates::Candidates;
 use crate::why::suspension::Suspension;
 
 pub(super) fn lines(account: &Account, now: Timestamp) -> Vec<String> {
     match &account.fate {
         Fate::WaitsForAttempt { candidates, .. } => vec![who(candidates, now)],
-        Fate::WaitsInQueue { .. } => queue(&account.fate, now),
+        Fate::WaitsInQueue { .. } => queue(account, now),
         Fate::WaitsForJobs { arrived, missing } => vec![jobs(arrived, missing.as_deref())],
         Fate::Suspended {
             suspension: Suspension::Over { since, until, .. },
@@ -30,7 +31,7 @@ pub(super) fn lines(account: &Account, now: Timestamp) -> Vec<String> {
     }
 }
 
-fn queue(fate: &Fate, now: Timestamp) -> Vec<String> {
+fn queue(account: &Account, now: Timestamp) -> Vec<String> {
     let Fate::WaitsInQueue {
         place,
         ahead,
@@ -38,7 +39,7 @@ fn queue(fate: &Fate, now: Timestamp) -> Vec<String> {
         since,
         start_by,
         candidates,
-    } = fate
+    } = &account.fate
     else {
         return Vec::new();
     };
@@ -58,7 +59,12 @@ fn queue(fate: &Fate, now: Timestamp) -> Vec<String> {
         relative(*since, now)
     )];
     let is_first = behind.is_none() && ahead.is_empty();
-    lines.extend(is_first.then(|| who(candidates, now)));
+    let is_disabled = matches!(candidates, Candidates::Disabled { .. });
+    // Whoever claims it in a pause only has it skipped, as the remark says.
+    let is_paused = account.remarks.iter().any(|remark| {
+        matches!(remark, Remark::Suspended { suspension } if matches!(suspension, Suspension::Paused { .. }))
+    });
+    lines.extend(((is_first && !is_paused) || is_disabled).then(|| who(candidates, now)));
     lines
 }
 
@@ -107,6 +113,7 @@ fn to_come(account: &Account, now: Timestamp) -> Vec<String> {
         start_from,
         suspension,
         after,
+        outlook,
     } = &account.fate
     else {
         return Vec::new();
@@ -132,13 +139,45 @@ fn to_come(account: &Account, now: Timestamp) -> Vec<String> {
             suspended(suspension)
         )
     }));
+    let outlook = outlook.as_ref().filter(|_| suspension.is_none());
+    lines.extend(outlook.map(|candidates| {
+        let then = match candidates {
+            Candidates::NoneWithTags { .. } => {
+                " If that is so until its `starting_deadline`, it is recorded as skipped."
+            }
+            _ => "",
+        };
+        format!("As things are now: {}{then}", lower(&who(candidates, now)))
+    }));
     lines
+}
+
+/// To go on within a sentence.
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
 }
 
 fn who(candidates: &Candidates, now: Timestamp) -> String {
     match candidates {
         Candidates::Replicas { names } => {
             format!("Any of these may claim it: {}.", names.join(", "))
+        }
+        Candidates::Unsure { names } => format!(
+            "Those of these may claim it whose tables have the job, with the tags that it asks for: {}. No table is here that says which.",
+            names.join(", ")
+        ),
+        Candidates::NotInTable { names } => format!(
+            "Nobody who has this table claims it, as the job is not in it; alive are: {}.",
+            names.join(", ")
+        ),
+        Candidates::Disabled { since } => {
+            let since = match since {
+                Some(since) => format!("has been disabled since {since}"),
+                None => "is disabled in this table".to_owned(),
+            };
+            format!("Nobody claims it while the job is disabled: it {since}.")
         }
         Candidates::Grace { until } => format!(
             "Nothing is granted until {until} ({}): the store is new, lost data, or its clock was set.",

@@ -5,6 +5,7 @@
 
 mod course;
 mod expected;
+mod late;
 mod unstarted;
 
 use super::account::{Account, Fate, Near, Remark, Shard};
@@ -149,6 +150,9 @@ fn remark(remark: &Remark) -> String {
             let all: Vec<String> = occurrences.iter().map(near).collect();
             format!("Close to it the ledger has {}.", all.join(", "))
         }
+        Remark::MayBeLost { born } => format!(
+            "What was triggered at that time may be gone: the ledger began, lost data, or its server was restarted at {born}."
+        ),
         Remark::NewerAreDue { catch_up } => {
             format!(
                 "Newer ones are due as well. {}",

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use soloist::scheduler::lease::{
-    AttemptDetail, Captured, Claim, ClaimAnswer, MeasuredOf, Outcome, Output, PeakMemory, Release,
-    Usage,
+    AttemptDetail, Captured, Claim, ClaimAnswer, LATE_AFTER, Late, MeasuredOf, Outcome, Output,
+    PeakMemory, Release, Scope, Usage,
 };
 use soloist::store::OUTPUTS_KEPT;
 
@@ -134,6 +134,36 @@ pub(crate) async fn what_never_ran_used_nothing<F: Fixture>(bench: &Bench<F>) {
     let lines = a.history(Some(&job("report"))).await;
     let read: Vec<_> = lines.iter().map(|line| line.detail.usage).collect();
     assert_eq!(read, [None, told.detail.usage], "each line has its own");
+}
+
+pub(crate) async fn why_an_attempt_began_late_is_told_while_it_runs_and_by_its_line<F: Fixture>(
+    bench: &Bench<F>,
+) {
+    let (a, b) = (bench.replica("a").await, bench.replica("b").await);
+    let claim = Claim {
+        late: Some(Late::Room),
+        ..a.first_claim("report").await
+    };
+    let late_from = claim.occurrence.scheduled_at + LATE_AFTER;
+    loop {
+        let now = b.observe(Scope::Overdue).await.now;
+        if now > late_from {
+            break;
+        }
+        tokio::time::sleep(late_from.saturating_since(now) + STEP).await;
+    }
+    let grant = a.win(&claim).await;
+    let snapshot = b.store.snapshot().await.expect("the store answers").answer;
+    let last = snapshot.jobs[0].last().expect("it runs");
+    assert_eq!(last.late, Some(Late::Room));
+    a.release(&release(&claim, &grant, Outcome::Succeeded))
+        .await;
+    let mut prompt = anew(&claim);
+    prompt.occurrence.scheduled_at = b.observe(Scope::Overdue).await.now;
+    a.run(&prompt, Outcome::Succeeded).await;
+    let lines = b.history(Some(&job("report"))).await;
+    let late: Vec<_> = lines.iter().map(|line| line.detail.late).collect();
+    assert_eq!(late, [None, Some(Late::Room)], "what was prompt needs none");
 }
 
 pub(crate) async fn all_history_can_be_asked_for_and_none_of_it<F: Fixture>(bench: &Bench<F>) {

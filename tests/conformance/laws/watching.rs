@@ -5,10 +5,11 @@ use std::time::Duration;
 use soloist::scheduler::lease::{
     Cause, ClaimAnswer, Dependents, Order, OrderAnswer, OrderKind, Outcome, Scope,
 };
+use soloist::scheduler::time::Timestamp;
 use soloist::store::{NeverStarted, Standing, StoreEvent};
 
 use crate::bench::{
-    Bench, PATIENCE, RETENTION, SHORT_TTL, STEP, info, job, later, release, renewal, run_id,
+    Bench, PATIENCE, Peer, RETENTION, SHORT_TTL, STEP, info, job, later, release, renewal, run_id,
 };
 use crate::fixtures::Fixture;
 
@@ -153,29 +154,33 @@ pub(crate) async fn replicas_are_listed_until_they_depart<F: Fixture>(bench: &Be
     assert_eq!(listed.len(), 2);
 }
 
-pub(crate) async fn a_snapshot_shows_what_never_started_until_something_newer_runs<F: Fixture>(
-    bench: &Bench<F>,
-) {
-    let a = bench.replica("a").await;
-    let kept = async |name: &str| {
-        let snapshot = a.store.snapshot().await.expect("the store answers").answer;
-        let mut jobs = snapshot.jobs.into_iter();
-        let state = jobs.find(|state| state.job.as_str() == name);
-        state.expect("the job").never_started
-    };
-    let never_started = |scheduled_at, outcome, cause| NeverStarted {
+/// What a job's record keeps of what never started.
+async fn never_started_of(peer: &Peer, name: &str) -> Vec<NeverStarted> {
+    let snapshot = peer.store.snapshot().await.expect("the store answers");
+    let mut jobs = snapshot.answer.jobs.into_iter();
+    let state = jobs.find(|state| state.job.as_str() == name);
+    state.expect("the job").never_started
+}
+
+const fn never_started(scheduled_at: Timestamp, outcome: Outcome, cause: Cause) -> NeverStarted {
+    NeverStarted {
         scheduled_at,
         outcome,
         cause,
         within: None,
-    };
+    }
+}
 
+pub(crate) async fn a_snapshot_shows_what_never_started_until_something_newer_runs<F: Fixture>(
+    bench: &Bench<F>,
+) {
+    let a = bench.replica("a").await;
     let first = a.first_claim("busy").await;
     let grant = a.win(&first).await;
     a.claim_when_due(&later(&first, 1)).await;
     let second = first.occurrence.scheduled_at + STEP;
     let skipped = never_started(second, Outcome::Skipped, Cause::Overlap);
-    assert_eq!(kept("busy").await, [skipped]);
+    assert_eq!(never_started_of(&a, "busy").await, [skipped]);
     a.release(&release(&first, &grant, Outcome::Succeeded))
         .await;
     let mut third = later(&first, 3);
@@ -184,35 +189,38 @@ pub(crate) async fn a_snapshot_shows_what_never_started_until_something_newer_ru
     assert_eq!(a.claim_when_due(&third).await, ClaimAnswer::TooLate);
     let third = third.occurrence.scheduled_at;
     let missed = never_started(third, Outcome::Missed, Cause::Deadline);
-    assert_eq!(kept("busy").await, [missed]);
+    assert_eq!(never_started_of(&a, "busy").await, [missed]);
     a.run(&later(&first, 4), Outcome::Failed).await;
-    assert_eq!(kept("busy").await, []);
+    assert_eq!(never_started_of(&a, "busy").await, []);
+}
 
+pub(crate) async fn a_pause_leaves_only_what_nobody_claimed_before_it<F: Fixture>(
+    bench: &Bench<F>,
+) {
+    let a = bench.replica("a").await;
     let job = job("paused");
     let settled = a.first_due(&job).await - STEP;
-    let order = |what| Order {
-        job: job.clone(),
-        what,
-        by: "alice".to_owned(),
-        id: run_id(),
-        retention: RETENTION,
-        dependents: Dependents::default(),
-    };
-    tokio::time::sleep(STEP * 2).await;
-    let mut since = settled;
-    for what in [OrderKind::Pause, OrderKind::Resume] {
-        let answered = a.store.order(&a.caller, &[order(what)]).await;
-        if let OrderAnswer::Paused { since: began, .. } =
-            answered.expect("the store answers").answer[0]
-        {
-            since = began;
-        }
+    let order = async |what| {
+        // Each at an instant of its own.
         tokio::time::sleep(STEP * 2).await;
-    }
-    // Of what nobody claimed before it; what the pause kept from running is no news.
+        let order = Order {
+            job: job.clone(),
+            what,
+            by: "alice".to_owned(),
+            id: run_id(),
+            retention: RETENTION,
+            dependents: Dependents::default(),
+        };
+        let answered = a.store.order(&a.caller, &[order]).await;
+        answered.expect("the store answers").answer.remove(0)
+    };
+    let OrderAnswer::Paused { since, .. } = order(OrderKind::Pause).await else {
+        panic!("it is not paused");
+    };
+    order(OrderKind::Resume).await;
     let stretch = NeverStarted {
         within: Some((settled, "* * * * * *".to_owned())),
         ..never_started(since, Outcome::Missed, Cause::CatchUp)
     };
-    assert_eq!(kept("paused").await, [stretch]);
+    assert_eq!(never_started_of(&a, "paused").await, [stretch]);
 }

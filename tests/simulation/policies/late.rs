@@ -38,6 +38,7 @@ fn of_many_missed_occurrences_the_newest_runs_and_the_others_are_one_line() {
         assert_eq!(shown, [missed]);
         assert!(ranges[0].0 <= at(10), "{ranges:?}");
         assert_eq!(ends(&world, "minutely"), [(600, Outcome::Succeeded, None)]);
+        assert_eq!(late(&world, "minutely"), [(at(600), Some(Late::Away))]);
     });
 }
 
@@ -120,6 +121,7 @@ fn a_store_that_was_away_costs_all_but_the_newest() {
             .map(|run| run.scheduled_at)
             .collect();
         assert_eq!(ran.last(), Some(&at(50)), "{world:?}");
+        assert_eq!(late(&world, "often"), [(at(50), Some(Late::Away))]);
         let missed = ranges(&world, "often");
         assert_eq!(missed.len(), 1, "{missed:?}");
         assert_eq!((missed[0].0, missed[0].1), (at(10), at(40)));

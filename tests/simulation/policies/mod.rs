@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use soloist::scheduler::dependents_of;
 use soloist::scheduler::job::{Job, JobName};
-use soloist::scheduler::lease::{Cause, Order, OrderAnswer, OrderKind, Outcome, RunId};
+use soloist::scheduler::lease::{Cause, Late, Order, OrderAnswer, OrderKind, Outcome, RunId};
 use soloist::scheduler::policy::Tags;
 use soloist::scheduler::time::Timestamp;
 use soloist::store::AttemptRecord;
@@ -80,6 +80,16 @@ fn ends(world: &World, name: &str) -> Vec<(i64, Outcome, Option<Cause>)> {
         .collect();
     ends.sort_by_key(|(second, ..)| *second);
     ends
+}
+
+/// What the ledger has of why attempts began late: those that began more than a second after
+/// their instants, oldest first.
+fn late(world: &World, name: &str) -> Vec<(Timestamp, Option<Late>)> {
+    let lines = lines(world, name).into_iter();
+    let begun = lines.filter(|line| line.attempt > 0);
+    let late = begun.filter(|line| line.started_at > line.scheduled_at + seconds(1));
+    late.map(|line| (line.scheduled_at, line.detail.late))
+        .collect()
 }
 
 /// The ranges of a job's ledger.

@@ -35,6 +35,7 @@ fn a_trigger_given_with_all_replicas_down_runs_once_when_one_comes_up() {
         let line = &lines(&world, "by-hand")[0];
         assert_eq!(line.detail.origin, Origin::Trigger);
         assert_eq!(line.detail.by.as_deref(), Some("alice@desk"));
+        assert_eq!(late(&world, "by-hand"), [(scheduled_at, Some(Late::Away))]);
     });
 }
 

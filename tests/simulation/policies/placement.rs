@@ -209,6 +209,30 @@ fn what_finds_no_room_in_time_is_missed_and_what_finds_some_later_runs() {
         let mut started: Vec<_> = first.iter().map(|run| run.started).collect();
         started.sort();
         assert!(started[2] - started[0] >= seconds(50), "{started:?}");
+        // The one that began at once ended first, and the others waited for its room.
+        let late = (0..3).flat_map(|number| late(&world, &format!("job{number}")));
+        let of_first: Vec<_> = late.filter(|(due, _)| *due == at(60)).collect();
+        assert_eq!(of_first.len(), 2, "{world:?}");
+        for (_, late) in of_first {
+            assert_eq!(late, Some(Late::Room), "{world:?}");
+        }
+    });
+}
+
+#[test]
+fn a_trigger_that_waited_for_room_has_that_written_down() {
+    for_each_seed(|seed| {
+        let jobs = (0..2).map(|number| job(&format!("job{number}"), "@manual"));
+        let mut world = World::new(seed, jobs.collect(), |_| seconds(20));
+        world.start_with(Tags::new(), Some(1));
+        world.run_for(seconds(10));
+        order(&mut world, "job0", OrderKind::Trigger);
+        world.run_for(seconds(5));
+        order(&mut world, "job1", OrderKind::Trigger);
+        world.run_for(seconds(60));
+        assert_eq!(late(&world, "job0"), []);
+        let reasons: Vec<_> = late(&world, "job1").iter().map(|(_, late)| *late).collect();
+        assert_eq!(reasons, [Some(Late::Room)], "{world:?}");
     });
 }
 

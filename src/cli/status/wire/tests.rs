@@ -22,6 +22,7 @@ fn attempt(token: u64, replica: &str, standing: Standing) -> LastAttempt {
         token: FencingToken::new(token),
         replica: replica.to_owned(),
         since: NOW - MINUTE,
+        late: None,
         standing,
     }
 }
@@ -214,8 +215,14 @@ fn a_stretch_of_time_counts_as_the_newest_instant_in_it_and_an_empty_one_does_no
     let full = within(MINUTE * 60, &hourly);
     let empty = within(MINUTE, &hourly);
     let at = full_hour().to_string();
-    assert_eq!(newest(&[full.clone()]), ("missed".to_owned(), Some(at)));
-    assert_eq!(newest(&[empty.clone()]), ("never_ran".to_owned(), None));
+    assert_eq!(
+        newest(std::slice::from_ref(&full)),
+        ("missed".to_owned(), Some(at))
+    );
+    assert_eq!(
+        newest(std::slice::from_ref(&empty)),
+        ("never_ran".to_owned(), None)
+    );
     let older = NeverStarted {
         scheduled_at: NOW - MINUTE * 90,
         ..SKIPPED
