@@ -157,6 +157,7 @@ mod tests {
         let ran = Record {
             paused: None,
             disabled: None,
+            suspensions: Vec::new(),
             waiting: Vec::new(),
             joins: Vec::new(),
             unstarted: Vec::new(),

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use soloist::scheduler::lease::{
-    Cause, ClaimAnswer, Dependents, Order, OrderAnswer, OrderKind, Outcome, Scope,
+    Cause, ClaimAnswer, Dependents, Enrolment, Order, OrderAnswer, OrderKind, Outcome, Scope,
 };
 use soloist::scheduler::time::Timestamp;
 use soloist::store::{NeverStarted, Standing, StoreEvent};
 
 use crate::bench::{
-    Bench, PATIENCE, Peer, RETENTION, SHORT_TTL, STEP, info, job, later, release, renewal, run_id,
+    Bench, PATIENCE, Peer, RETENTION, SHORT_TTL, STEP, enrolment, info, job, later, release,
+    renewal, run_id,
 };
 use crate::fixtures::Fixture;
 
@@ -199,7 +200,13 @@ pub(crate) async fn a_pause_leaves_only_what_nobody_claimed_before_it<F: Fixture
 ) {
     let a = bench.replica("a").await;
     let job = job("paused");
-    let settled = a.first_due(&job).await - STEP;
+    // Nothing of it was due, and nothing is: the record can't know, and keeps the stretch.
+    let yearly = Enrolment {
+        schedule: "0 0 1 1 *".to_owned(),
+        ..enrolment(&job)
+    };
+    let answered = a.store.register(&a.caller, &[yearly]).await;
+    let settled = answered.expect("the store answers").answer[0].settled_until;
     let order = async |what| {
         // Each at an instant of its own.
         tokio::time::sleep(STEP * 2).await;
@@ -219,7 +226,7 @@ pub(crate) async fn a_pause_leaves_only_what_nobody_claimed_before_it<F: Fixture
     };
     order(OrderKind::Resume).await;
     let stretch = NeverStarted {
-        within: Some((settled, "* * * * * *".to_owned())),
+        within: Some((settled, "0 0 1 1 *".to_owned())),
         ..never_started(since, Outcome::Missed, Cause::CatchUp)
     };
     assert_eq!(never_started_of(&a, "paused").await, [stretch]);
