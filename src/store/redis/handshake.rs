@@ -48,6 +48,11 @@ impl Driver {
     pub(super) fn stop(&self) {
         self.0.abort();
     }
+
+    /// The server has closed the connection, or it was ended here.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.0.is_finished()
+    }
 }
 
 impl Drop for Driver {

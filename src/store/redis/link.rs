@@ -257,7 +257,10 @@ impl Shared {
     /// for that.
     async fn live(&self) -> Result<Live, Fault> {
         let mut state = self.state.lock().await;
-        if let Some(live) = &state.live {
+        // One that was closed while nobody used it costs no call.
+        if let Some(live) = &state.live
+            && !live.driver.has_stopped()
+        {
             return Ok(live.clone());
         }
         if let Some(failed) = &state.failed
