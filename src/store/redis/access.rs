@@ -201,8 +201,8 @@ mod tests {
         assert_eq!(needed(&[5, 9]), ["+hget", "+hset"]);
         let commands = tried().count();
         let all: Vec<usize> = (5..commands + 5).collect();
-        assert_eq!(needed(&all), ["~soloist:{shop}:*"]);
-        assert_eq!(needed(&[commands + 4]), ["~soloist:{shop}:*"]);
+        assert_eq!(needed(&all), [keys_rule(&Keys::new("shop"))]);
+        assert_eq!(needed(&[commands + 4]), [keys_rule(&Keys::new("shop"))]);
     }
 
     #[test]

@@ -85,6 +85,9 @@ impl Fault {
     /// What an error in answer to a command means.
     pub(super) fn of(place: &str, error: &RedisError) -> Self {
         match error.code() {
+            None if error.is_io_error() => {
+                Self::unreachable(place, format!("the connection broke off ({error})"))
+            }
             None => Self::unreachable(place, error.to_string()),
             Some(code) if row(code).is_some() => Self::of_code(place, code),
             // How servers before 7.2 say that a script may not do what the user may not.

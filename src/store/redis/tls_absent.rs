@@ -15,7 +15,7 @@ pub(super) enum Tls {}
 
 impl Tls {
     pub(super) fn new(_: &TlsFiles, _: &str) -> Result<Self, String> {
-        Err("TLS is not built into this soloist: build it with its feature `tls`".to_owned())
+        Err("TLS is not built in: build soloist with its feature `tls`".to_owned())
     }
 
     pub(super) async fn wrap(&self, _: &str, _: TcpStream) -> Result<Stream, Fault> {

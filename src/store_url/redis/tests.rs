@@ -1,3 +1,5 @@
+//! URLs as people write them, and as they should not.
+
 use super::*;
 
 fn parsed(url: &str) -> RedisUrl {

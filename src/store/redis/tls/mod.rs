@@ -9,10 +9,12 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::connector::Stream;
@@ -23,6 +25,10 @@ mod files;
 mod trouble;
 
 pub(super) use self::trouble::told;
+
+/// How long shaking hands may take: a part of the time for connecting. A Redis without TLS takes
+/// the beginning of a handshake for that of a command, and waits for the rest.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// How to speak TLS with one server.
 pub(super) struct Tls {
@@ -70,9 +76,16 @@ impl Tls {
             Err(error) => return Err(Fault::unreachable(place, error.to_string())),
         };
         let connector = TlsConnector::from(config);
-        match connector.connect(self.name.clone(), stream).await {
-            Ok(stream) => Ok(Box::pin(stream)),
-            Err(error) => Err(told(place, &error)),
+        let handshake = connector.connect(self.name.clone(), stream);
+        match timeout(HANDSHAKE_TIMEOUT, handshake).await {
+            Ok(Ok(stream)) => Ok(Box::pin(stream)),
+            Ok(Err(error)) => Err(told(place, &error)),
+            Err(_) => {
+                let cause = format!(
+                    "no answer to the TLS handshake within {HANDSHAKE_TIMEOUT:?}: where that port is without TLS, write `redis://`"
+                );
+                Err(Fault::unreachable(place, cause))
+            }
         }
     }
 }
