@@ -10,7 +10,8 @@ use test_support::acl::{rule, set_user};
 use test_support::redis::{RedisServer, fresh_namespace};
 
 use crate::world::{
-    caller, claim, impatient, info, just_due, observe, persist, printed, release, renewal, win,
+    caller, claim, impatient, info, just_due, observe, persist, printed, refusal_of, release,
+    renewal, until, win,
 };
 
 fn refusal<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
@@ -176,18 +177,22 @@ async fn warned(store: &RedisStore) -> String {
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     store.ready().await.expect("a server that answers");
-    loop {
-        let text = String::from_utf8(log.0.lock().expect("a server that answers").clone())
-            .expect("a server that answers");
-        if text.contains("news") {
-            return text;
-        }
-        tokio::task::yield_now().await;
-    }
+    until("a warning", async || {
+        let text = log.text();
+        text.contains("news").then_some(text)
+    })
+    .await
 }
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        let bytes = self.0.lock().expect("nobody panicked with it").clone();
+        String::from_utf8(bytes).expect("text")
+    }
+}
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -238,18 +243,9 @@ async fn a_permission_that_is_taken_away_is_named_by_the_call_that_needs_it() {
     persist(|| store.renew(&caller, &renewals)).await;
     // A user who is gone may come back.
     server.command(&["ACL", "DELUSER", "me"]);
-    loop {
-        match store.renew(&caller, &renewals).await {
-            Err(StoreError::Refused { cause, .. }) => {
-                assert!(cause.contains("`me`"), "{cause}");
-                break;
-            }
-            Err(StoreError::Unreachable { .. }) => tokio::task::yield_now().await,
-            other => panic!("{other:?}"),
-        }
-    }
+    let said = refusal_of(|| store.renew(&caller, &renewals)).await;
+    assert!(said.to_string().contains("`me`"), "{said}");
     set_user(&server, "me", &whole);
-    while store.renew(&caller, &renewals).await.is_err() {
-        tokio::task::yield_now().await;
-    }
+    let renewed = async || store.renew(&caller, &renewals).await.ok();
+    until("the user is back", renewed).await;
 }

@@ -4,7 +4,6 @@
 use std::fs;
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
 
 use soloist::scheduler::lease::{Claim, Grant, RenewalAnswer};
 use soloist::store::redis::RedisStore;
@@ -12,7 +11,7 @@ use soloist::store::{Caller, Store, StoreError};
 use test_support::redis::{RedisServer, fresh_namespace};
 
 use crate::world::{
-    caller, claim, fresh_store, impatient, just_due, observe, persist, renewal, win,
+    caller, claim, fresh_store, impatient, just_due, observe, persist, refusal_of, renewal, win,
 };
 
 /// What a refusal is to the caller.
@@ -95,10 +94,8 @@ impl Scene {
     }
 }
 
-async fn until(mut condition: impl FnMut() -> bool) {
-    while !condition() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+async fn until(condition: impl Fn() -> bool) {
+    crate::world::until("the server is so", async || condition().then_some(())).await;
 }
 
 #[tokio::test]
@@ -230,22 +227,12 @@ async fn a_password_that_is_set_later_is_asked_for() {
     let scene = Scene::on(RedisServer::start()).await;
     scene.server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
     scene.set("requirepass", "secret");
-    let told = persist_refused(&scene).await;
+    let told = refusal_of(|| scene.renew()).await;
     assert_told(
         Err::<(), _>(told),
         Kind::Refused,
         &["asks for a password", "NOAUTH"],
     );
-}
-
-/// The first refusal after those that say that the connection is gone.
-async fn persist_refused(scene: &Scene) -> StoreError {
-    loop {
-        match scene.renew().await {
-            Err(StoreError::Unreachable { .. }) => tokio::task::yield_now().await,
-            other => return other.expect_err("a refusal"),
-        }
-    }
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use soloist::store_url::TlsFiles;
 use tempfile::TempDir;
 use test_support::redis::{RedisServer, fresh_namespace};
 
-use crate::world::{caller, claim, impatient, just_due, observe, renewal, win};
+use crate::world::{caller, claim, impatient, just_due, observe, refusal_of, renewal, until, win};
 
 /// Certificates, and the directory where they are.
 struct Certificates(TempDir);
@@ -248,17 +248,10 @@ async fn files_that_are_renewed_count_from_the_next_connection_on() {
     let store = store(&server, &certificates.trusting("used"));
     refused(&store, "not signed by", "`tls_ca`").await;
     std::fs::rename(certificates.path("ca.pem"), certificates.path("used.pem")).unwrap();
-    while store.ready().await.is_err() {
-        tokio::task::yield_now().await;
-    }
+    until("a connection", async || store.ready().await.ok()).await;
     std::fs::remove_file(certificates.path("used.pem")).unwrap();
     server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
-    let said = loop {
-        match store.ready().await {
-            Err(StoreError::Refused { cause, .. }) => break cause,
-            _ => tokio::task::yield_now().await,
-        }
-    };
+    let said = refusal_of(|| store.ready()).await.to_string();
     assert!(
         said.contains("`tls_ca`") && said.contains("can't be read"),
         "{said}"
