@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::select_ok;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Pipeline, RedisError, Value};
 use tokio::sync::{Mutex, oneshot};
@@ -36,6 +37,8 @@ use super::server::ServerInfo;
 /// How long connecting may take, with all that is asked of a new connection: several round
 /// trips, so longer than a call.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long one attempt to connect is alone.
+const HEAD_START: Duration = Duration::from_millis(500);
 /// How long after a failed attempt to connect the next one may be made.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(20);
 /// How long at most: a server that comes back is found within this.
@@ -282,11 +285,25 @@ impl Shared {
     }
 
     async fn connect(&self) -> Result<Opened, Fault> {
-        let opened = timeout(CONNECT_TIMEOUT, handshake::open(&*self.connector)).await;
+        let opened = timeout(CONNECT_TIMEOUT, self.open()).await;
         opened.unwrap_or_else(|_| {
             let cause = format!("not connected within {} s", CONNECT_TIMEOUT.as_secs());
             Err(Fault::unreachable(self.connector.place(), cause))
         })
+    }
+
+    /// Makes a connection; where that hangs, another one beside it, and takes the one that is
+    /// ready first: a packet that was lost, or one bad way of several, costs little.
+    async fn open(&self) -> Result<Opened, Fault> {
+        let mut first = Box::pin(handshake::open(&*self.connector));
+        match timeout(HEAD_START, &mut first).await {
+            Ok(opened) => opened,
+            Err(_) => {
+                let second = Box::pin(handshake::open(&*self.connector));
+                let (opened, _) = select_ok([first, second]).await?;
+                Ok(opened)
+            }
+        }
     }
 }
 

@@ -280,7 +280,7 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let relay = Relay::to(server.local_addr().unwrap().port());
         let mut buffer = [0; 6];
-        let mut connect = || {
+        let connect = || {
             let client = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
             (client, server.accept().unwrap().0)
         };

@@ -26,9 +26,10 @@ mod trouble;
 
 pub(super) use self::trouble::told;
 
-/// How long shaking hands may take: a part of the time for connecting. A Redis without TLS takes
+/// How long shaking hands may take: a part of the time for connecting, also where the attempt is a
+/// second one that began later. A Redis without TLS takes
 /// the beginning of a handshake for that of a command, and waits for the rest.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(1500);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(1250);
 
 /// How to speak TLS with one server.
 pub(super) struct Tls {
