@@ -14,7 +14,9 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The store that the settings name. Nothing is connected yet.
 pub(super) fn open(scheduler: &SchedulerConfig) -> Result<Arc<dyn Store>, Exit> {
-    store::open(scheduler.store.as_deref(), &scheduler.namespace).map_err(|error| refused(&error))
+    let url = scheduler.store.as_deref();
+    let opened = store::open_with(url, &scheduler.namespace, &scheduler.tls);
+    opened.map_err(|error| refused(&error))
 }
 
 /// Says what the store's refusal was, and how the command ends for it.

@@ -71,19 +71,22 @@ pub(super) static SCHEDULER_KEYS: &[Key] = &[
         "min_replicas_ack",
         "today a grant counts as soon as the store's primary has it",
     ),
-    later("tls_ca", TLS_TODAY),
-    later("tls_cert", TLS_TODAY),
-    later("tls_key", TLS_TODAY),
-    later("tls_insecure", TLS_TODAY),
-    later("tls_server_name", TLS_TODAY),
+    now("tls_ca", "a path", "tls_ca = \"/etc/soloist/ca.pem\""),
+    now(
+        "tls_cert",
+        "a path",
+        "tls_cert = \"/etc/soloist/client.pem\"",
+    ),
+    now("tls_key", "a path", "tls_key = \"/etc/soloist/client.key\""),
+    now(
+        "tls_server_name",
+        "a string",
+        "tls_server_name = \"redis.example\"",
+    ),
 ];
 
-/// What begins every key about TLS, also those that aren't in [`SCHEDULER_KEYS`].
+/// What begins every key about TLS, also those that there are not.
 pub(super) const TLS_PREFIX: &str = "tls_";
-
-/// What is said of keys about TLS.
-pub(super) const TLS_TODAY: &str =
-    "today the connection to the store takes no certificates of its own";
 
 /// Keys of a job, and of `[defaults]`.
 pub(super) static JOB_KEYS: &[Key] = &[

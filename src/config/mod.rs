@@ -33,6 +33,7 @@ mod retry;
 mod scheduler;
 mod syntax;
 mod tags;
+mod tls;
 mod values;
 mod when;
 mod wrong_type;
@@ -144,7 +145,7 @@ pub fn parse(
     let mut reader = Reader::new(source, host, strictness);
     let table = syntax::parse(source, &mut reader.problems, &mut reader.secrets);
     let document = raw::sort(table.get_ref(), &mut reader.problems);
-    let scheduler = scheduler::read(&mut reader, &document.scheduler);
+    let scheduler = scheduler::read(&mut reader, &document.scheduler, path);
     reader.calendars = calendars::read(&mut reader, &document.calendars, path);
     let mut waits = Vec::new();
     let jobs: Vec<Job> = document

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::diagnostics::{Diagnostic, Problems};
 use super::keys::{
-    self, CALENDAR_KEYS, JOB_KEYS, Key, SCHEDULER_KEYS, Support, TABLES, TLS_PREFIX, TLS_TODAY,
+    self, CALENDAR_KEYS, JOB_KEYS, Key, SCHEDULER_KEYS, Support, TABLES, TLS_PREFIX,
 };
 use super::names::nearest;
 
@@ -239,12 +239,22 @@ fn unknown_key(
 ) -> Diagnostic {
     let in_job = std::ptr::eq(known, JOB_KEYS);
     let in_scheduler = std::ptr::eq(known, SCHEDULER_KEYS);
-    if in_scheduler && name.starts_with(TLS_PREFIX) {
-        return Diagnostic::error(span, format!("`{name}` is not supported yet")).hint(TLS_TODAY);
+    if in_scheduler
+        && ["insecure", "verify"]
+            .iter()
+            .any(|part| name.contains(part))
+    {
+        let message = format!("unknown key `{name}`: a server's certificate is always verified");
+        let hint = "name the CA that signed it by `tls_ca`; where it has another name than the store's URL, say which by `tls_server_name`";
+        return Diagnostic::error(span, message).hint(hint);
     }
     let diagnostic = Diagnostic::error(span, format!("unknown key `{name}`"));
     if let Some(near) = near {
         return diagnostic.hint(format!("did you mean `{near}`?"));
+    }
+    if in_scheduler && name.starts_with(TLS_PREFIX) {
+        let hint = "the keys for TLS are `tls_ca`, `tls_cert`, `tls_key` and `tls_server_name`";
+        return diagnostic.hint(hint);
     }
     if !in_job && keys::find(JOB_KEYS, name).is_some() {
         return diagnostic.hint(format!(

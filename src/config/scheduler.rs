@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use super::diagnostics::Diagnostic;
 use super::job::{HISTORY_LIMITS, LEASE_TTL_LIMITS};
+use super::keys::TLS_PREFIX;
 use super::names::nearest;
 use super::raw::{Entry, Section};
 use super::read::{Reader, Text};
 use super::tags::{References, read_tags};
+use super::tls;
 use crate::scheduler::job::check_name;
 use crate::scheduler::policy::Tags;
-use crate::store_url::{self, StoreUrlError};
+use crate::store_url::{self, StoreUrlError, TlsFiles};
 
 /// The longest `shutdown_grace`: a replica that drains takes no work.
 const LONGEST_SHUTDOWN_GRACE: Duration = Duration::from_secs(86_400);
@@ -42,6 +44,8 @@ pub struct SchedulerConfig {
     pub tags: Tags,
     /// How many attempts may run here at once; none for no limit.
     pub max_running: Option<u32>,
+    /// What a TLS connection to the store takes beside its URL. Default: the system's CAs.
+    pub tls: TlsFiles,
 }
 
 impl Default for SchedulerConfig {
@@ -55,6 +59,7 @@ impl Default for SchedulerConfig {
             history_limit: 1000,
             tags: Tags::new(),
             max_running: None,
+            tls: TlsFiles::default(),
         }
     }
 }
@@ -70,12 +75,14 @@ impl fmt::Debug for SchedulerConfig {
             .field("history_limit", &self.history_limit)
             .field("tags", &self.tags)
             .field("max_running", &self.max_running)
+            .field("tls", &self.tls)
             .finish()
     }
 }
 
-/// Reads `[scheduler]`; what is wrong is told, and its default taken.
-pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>) -> SchedulerConfig {
+/// Reads `[scheduler]`; what is wrong is told, and its default taken. Files are looked for beside
+/// the table at `path`.
+pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>, path: &str) -> SchedulerConfig {
     let mut config = SchedulerConfig::default();
     for entry in &section.entries {
         match entry.key.name {
@@ -107,9 +114,11 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>) -> SchedulerC
             }
             "max_running" => config.max_running = reader.integer(entry, RUNNING_LIMITS),
             "listen" => read_listen(reader, entry),
+            name if name.starts_with(TLS_PREFIX) => {}
             name => unreachable!("`{name}` is in SCHEDULER_KEYS as supported"),
         }
     }
+    config.tls = tls::read(reader, section, config.store.as_deref(), path);
     config
 }
 

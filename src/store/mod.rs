@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 pub use self::history::AttemptRecord;
-pub use self::url::open;
+pub use self::url::{open, open_with};
 
 use crate::scheduler::job::JobName;
 pub use crate::scheduler::lease::{

@@ -15,7 +15,7 @@ use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
 use crate::clock::SystemClock;
 use crate::scheduler::job::check_name;
-use crate::store_url::redact;
+use crate::store_url::{RedisUrl, TlsFiles, redact};
 
 /// The file of the embedded store, in a state directory.
 const FILE_NAME: &str = "soloist.db";
@@ -23,6 +23,15 @@ const FILE_NAME: &str = "soloist.db";
 /// The store that `url` names; none: a file in the state directory. `namespace` keeps fleets
 /// in one store apart. Nothing is connected or opened: see [`Store::ready`].
 pub fn open(url: Option<&str>, namespace: &str) -> Result<Arc<dyn Store>, StoreError> {
+    open_with(url, namespace, &TlsFiles::default())
+}
+
+/// The same, with what a `rediss://` URL leaves unsaid; a store without TLS takes no notice.
+pub fn open_with(
+    url: Option<&str>,
+    namespace: &str,
+    files: &TlsFiles,
+) -> Result<Arc<dyn Store>, StoreError> {
     let clock = Arc::new(SystemClock);
     let Some(url) = url else {
         let path = default_path(|name| std::env::var_os(name))?;
@@ -38,10 +47,10 @@ pub fn open(url: Option<&str>, namespace: &str) -> Result<Arc<dyn Store>, StoreE
         }
         Some(("memory", "")) => Ok(Arc::new(MemoryStore::new(clock))),
         Some(("memory", _)) => Err(bad_url(url, "`memory:` takes nothing after it")),
-        Some(("redis" | "redis+unix", _)) => Ok(Arc::new(RedisStore::open(url, namespace)?)),
+        _ if RedisUrl::is_one(url) => Ok(Arc::new(RedisStore::open_with(url, namespace, files)?)),
         Some((
-            "rediss" | "redis+sentinel" | "redis+cluster" | "redis+quorum" | "postgres" | "mysql"
-            | "etcd" | "zookeeper",
+            "redis+sentinel" | "redis+cluster" | "redis+quorum" | "postgres" | "mysql" | "etcd"
+            | "zookeeper",
             _,
         )) => Err(bad_url(url, "not supported yet")),
         _ => Err(bad_url(
@@ -206,7 +215,7 @@ mod tests {
                 "postgres://ann:hunter2@db/x?password=hunter2",
                 "not supported yet",
             ),
-            ("rediss://:hunter2@h", "not supported yet"),
+            ("rediss://:hunter2@h#insecure", "can't be switched off"),
             ("/var/lib/x.db", "`sqlite:PATH`"),
             ("", "`sqlite:PATH`"),
         ] {

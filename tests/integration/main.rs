@@ -5,6 +5,7 @@ mod crash;
 mod fleet;
 mod http;
 mod leftovers;
+mod links;
 mod orders;
 mod pid_one;
 mod policies;

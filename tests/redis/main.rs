@@ -1,10 +1,15 @@
-//! The Redis store against real servers: what becomes of steps that
-//! meet, and of leases when a server dies, forgets, freezes, fills up or refuses.
+//! The Redis store against real servers: the ways to them, what becomes of steps that meet, and
+//! of leases when a server, or the link to it, dies, forgets, freezes, fills up or refuses.
 
+mod access;
 mod basics;
 mod contention;
 mod crossing;
 mod faults;
 mod figures;
+mod links;
 mod loss;
+mod refusals;
+mod tls;
+mod ways;
 mod world;

@@ -163,3 +163,28 @@ pub(crate) async fn persist<T, F: Future<Output = Result<T, StoreError>>>(
         }
     }
 }
+
+/// Looks again and again, for as long as a server may take to come back.
+pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let looking = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let found = tokio::time::timeout(RETURN_TIMEOUT, looking).await;
+    found.unwrap_or_else(|_| panic!("{what} within {RETURN_TIMEOUT:?}"))
+}
+
+/// What a call is refused with, once the server can be reached.
+pub(crate) async fn refusal_of<T, F: Future<Output = Result<T, StoreError>>>(
+    mut send: impl FnMut() -> F,
+) -> StoreError {
+    until("a refusal", async || match send().await {
+        Err(error @ StoreError::Refused { .. }) => Some(error),
+        _ => None,
+    })
+    .await
+}

@@ -1,20 +1,23 @@
 //! What went wrong on the wire, told by its code: what the caller hears, and whether the
-//! connection can still be used.
+//! connection can still be used. [`TABLE`] has every code that is known; one that isn't is as if
+//! the server were away.
 //!
-//! Must never: go by the free text of a message.
+//! Must never: go by the free text of a message, or take an error for an answer.
 
-use redis::{ErrorKind, RedisError};
+use redis::RedisError;
 
-use super::keys::{CURRENT_LAYOUT, PERMISSION};
+use super::keys::CURRENT_LAYOUT;
 use super::reply::Misread;
 use crate::store::StoreError;
 
 /// An error of the store, and what it means for the connection.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) error: StoreError,
     /// The connection is of no use any more, or leads to the wrong server.
     pub(super) disconnect: bool,
+    /// The user may lack a permission; which one, [`super::access`] finds out.
+    pub(super) denied: bool,
 }
 
 impl Fault {
@@ -23,6 +26,7 @@ impl Fault {
         Self {
             error: StoreError::Unreachable { place, cause },
             disconnect: true,
+            denied: false,
         }
     }
 
@@ -31,6 +35,7 @@ impl Fault {
         Self {
             error: StoreError::Refused { place, cause, cure },
             disconnect: false,
+            denied: false,
         }
     }
 
@@ -39,6 +44,7 @@ impl Fault {
         Self {
             error: StoreError::Unreadable { place, cause },
             disconnect: false,
+            denied: false,
         }
     }
 
@@ -64,77 +70,231 @@ impl Fault {
             Misread::Step(fault) => Self {
                 error: fault.at(place),
                 disconnect: false,
+                denied: false,
             },
             Misread::Form => Self::unreadable(place, "a script's reply in another form"),
         }
     }
 
-    fn disconnecting(self, disconnect: bool) -> Self {
+    /// The connection is of no use any more.
+    pub(super) fn disconnecting(self) -> Self {
+        let disconnect = true;
         Self { disconnect, ..self }
     }
 
     /// What an error in answer to a command means.
     pub(super) fn of(place: &str, error: &RedisError) -> Self {
-        if error.kind() == ErrorKind::AuthenticationFailed {
-            return Self::credentials(place, error);
-        }
         match error.code() {
-            Some("WRONGPASS" | "NOAUTH") => Self::credentials(place, error),
-            Some("NOPERM") => Self::refused(place, error.to_string(), PERMISSION),
-            Some("WRONGTYPE") => Self::refused(
-                place,
-                error.to_string(),
-                "something else uses soloist's keys: choose another namespace, or delete them",
-            ),
-            Some(code) => Self::of_code(place, code, error),
+            None if error.is_io_error() => {
+                Self::unreachable(place, format!("the connection broke off ({error})"))
+            }
             None => Self::unreachable(place, error.to_string()),
-        }
-    }
-
-    fn of_code(place: &str, code: &str, error: &RedisError) -> Self {
-        let cause = match code {
-            "READONLY" => "it is a read-only replica".to_owned(),
-            "LOADING" => "it is still loading its data".to_owned(),
-            "MASTERDOWN" => "it is a replica without its master".to_owned(),
-            "OOM" => {
-                let cure = "raise maxmemory, or delete what fills it";
-                return Self::refused(place, "it is out of memory (maxmemory)", cure);
-            }
-            "MISCONF" => {
-                let cure = "mend its disk, as its log says";
-                return Self::refused(place, "it can't save to disk and takes no writes", cure);
-            }
-            "NOREPLICAS" => "it has too few replicas to take writes".to_owned(),
-            "BUSY" => "it is busy with somebody's script".to_owned(),
-            "CLUSTERDOWN" => "its cluster is down".to_owned(),
+            Some(code) if row(code).is_some() => Self::of_code(place, code),
             // How servers before 7.2 say that a script may not do what the user may not.
-            "ERR" => return Self::refused(place, error.to_string(), PERMISSION),
-            _ => error.to_string(),
-        };
-        // Behind these, another connection may find a server that does better.
-        let elsewhere = ["READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN"];
-        Self::unreachable(place, cause).disconnecting(elsewhere.contains(&code))
-    }
-
-    /// What an error while connecting means. A plain `ERR` then is of no command of ours: too
-    /// many clients, most often.
-    pub(super) fn of_connecting(place: &str, error: &RedisError) -> Self {
-        match error.code() {
-            Some("ERR") => Self::unreachable(place, error.to_string()),
-            _ => Self::of(place, error).disconnecting(true),
+            Some("ERR") => Self {
+                denied: true,
+                ..Self::refused(place, error.to_string(), UNKNOWN)
+            },
+            Some("NOPERM") => Self {
+                denied: true,
+                ..Self::refused(
+                    place,
+                    error.to_string(),
+                    "see docs/redis.md for what soloist needs",
+                )
+            },
+            Some(_) => Self::unreachable(place, error.to_string()),
         }
     }
 
-    fn credentials(place: &str, error: &RedisError) -> Self {
-        // The message may name the user, which is no secret; it never holds the password.
-        let cure = "set the user and password in the store's URL: redis://USER:PASSWORD@HOST:PORT";
-        Self::refused(place, error.to_string(), cure).disconnecting(true)
+    /// What a code of the table means.
+    pub(super) fn of_code(place: &str, code: &str) -> Self {
+        let Some(row) = row(code) else {
+            return Self::unreachable(place, code).disconnecting();
+        };
+        let cause = format!("{} ({code})", row.cause);
+        let fault = match row.reaction {
+            Reaction::Wait | Reaction::Reconnect => {
+                Self::unreachable(place, format!("{cause}: {}", row.cure))
+            }
+            Reaction::GiveUp | Reaction::LeaveAndGiveUp => Self::refused(place, cause, row.cure),
+        };
+        let disconnect = matches!(row.reaction, Reaction::Reconnect | Reaction::LeaveAndGiveUp);
+        Self {
+            disconnect,
+            ..fault
+        }
     }
+}
+
+/// What is done about an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reaction {
+    /// As if the server were away: it passes by itself, and the connection is good.
+    Wait,
+    /// The same, but another connection may find a server that does better.
+    Reconnect,
+    /// Told as a refusal: somebody has to do something.
+    GiveUp,
+    /// The same, and the connection is of no use either.
+    LeaveAndGiveUp,
+}
+
+/// An error code, and what is to be made of it.
+struct Row {
+    code: &'static str,
+    reaction: Reaction,
+    cause: &'static str,
+    cure: &'static str,
+}
+
+const fn on(
+    code: &'static str,
+    reaction: Reaction,
+    cause: &'static str,
+    cure: &'static str,
+) -> Row {
+    Row {
+        code,
+        reaction,
+        cause,
+        cure,
+    }
+}
+
+/// How credentials are given.
+pub(super) const CREDENTIALS: &str = "set user and password in the store's URL, redis://USER:PASSWORD@HOST:PORT, with `@`, `/`, `?` and `#` percent-encoded";
+
+const UNKNOWN: &str = "no cure is known; the server's own log may say more";
+
+const OF_A_CLUSTER: &str = "it is a node of a cluster, and not the one that has our keys";
+const NOT_A_CLUSTER: &str = "name a Redis that is no cluster's";
+
+/// What each code means. `NOSCRIPT` is here for a server that forgets a script that it was just
+/// sent: else the script is sent once more, and nobody hears of it.
+const TABLE: [Row; 18] = [
+    on(
+        "READONLY",
+        Reaction::Reconnect,
+        "it is a read-only replica",
+        "name its master in the store's URL, or promote it",
+    ),
+    on(
+        "LOADING",
+        Reaction::Reconnect,
+        "it is still loading its data",
+        "wait; its log says how far it is",
+    ),
+    on(
+        "MASTERDOWN",
+        Reaction::Reconnect,
+        "it is a replica without its master",
+        "name a master in the store's URL, or promote it",
+    ),
+    on(
+        "CLUSTERDOWN",
+        Reaction::Reconnect,
+        "its cluster is down",
+        "see what CLUSTER INFO says, and bring back the nodes that are missing",
+    ),
+    on(
+        "NOSCRIPT",
+        Reaction::Reconnect,
+        "it forgets scripts as soon as it has them",
+        "find who runs SCRIPT FLUSH over and over",
+    ),
+    on(
+        "BUSY",
+        Reaction::Wait,
+        "it is busy with somebody's script",
+        "SCRIPT KILL ends one that has written nothing; CLIENT LIST tells whose it is",
+    ),
+    on(
+        "NOREPLICAS",
+        Reaction::Wait,
+        "it has too few replicas to take writes",
+        "bring them back, or lower min-replicas-to-write",
+    ),
+    on(
+        "TRYAGAIN",
+        Reaction::Wait,
+        "its cluster is moving our keys",
+        "wait",
+    ),
+    on(
+        "OOM",
+        Reaction::GiveUp,
+        "it is out of memory (maxmemory)",
+        "raise maxmemory, or delete what fills it; running jobs keep their leases meanwhile",
+    ),
+    on(
+        "MISCONF",
+        Reaction::GiveUp,
+        "it can't save to disk and takes no writes",
+        "mend its disk, as its log says; stop-writes-on-bgsave-error has it write all the same",
+    ),
+    on(
+        "WRONGTYPE",
+        Reaction::GiveUp,
+        "one of soloist's keys holds something else",
+        "something else uses soloist's keys: choose another namespace, or delete them",
+    ),
+    on("MOVED", Reaction::GiveUp, OF_A_CLUSTER, NOT_A_CLUSTER),
+    on("ASK", Reaction::GiveUp, OF_A_CLUSTER, NOT_A_CLUSTER),
+    on("CROSSSLOT", Reaction::GiveUp, OF_A_CLUSTER, NOT_A_CLUSTER),
+    on(
+        "NOAUTH",
+        Reaction::LeaveAndGiveUp,
+        "it asks for a password",
+        CREDENTIALS,
+    ),
+    on(
+        "WRONGPASS",
+        Reaction::LeaveAndGiveUp,
+        "the password is wrong, or there is no such user",
+        CREDENTIALS,
+    ),
+    on(
+        "DENIED",
+        Reaction::LeaveAndGiveUp,
+        "it is in protected mode and takes nobody from another host",
+        "set a password there (`requirepass`, or a user by ACL SETUSER), and name it in the store's URL",
+    ),
+    on(
+        "NOPROTO",
+        Reaction::LeaveAndGiveUp,
+        "it does not speak the protocol RESP2",
+        "use Redis 7.0, Valkey 7.2 or newer",
+    ),
+];
+
+fn row(code: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.code == code)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_code_is_there_once_with_cause_and_cure() {
+        let codes: std::collections::HashSet<&str> = TABLE.iter().map(|row| row.code).collect();
+        assert_eq!(codes.len(), TABLE.len());
+        for row in &TABLE {
+            let said = Fault::of_code("redis://there", row.code).error.to_string();
+            for part in [row.code, row.cause, row.cure] {
+                assert!(said.contains(part), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_manual_has_every_code() {
+        let manual = include_str!("../../../docs/redis.md");
+        for row in &TABLE {
+            assert!(manual.contains(&format!("`{}`", row.code)), "{}", row.code);
+        }
+    }
 
     #[test]
     fn a_ledger_of_another_layout_is_refused_with_what_to_do_about_it() {

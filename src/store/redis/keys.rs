@@ -14,13 +14,11 @@ pub(super) const LAYOUT: &str = "#layout";
 /// The layout that this version writes. Only development versions wrote a lower one.
 pub(super) const CURRENT_LAYOUT: &str = "2";
 
-/// What a user of the store has to be allowed.
-pub(super) const PERMISSION: &str = "let the user do all that soloist does, for instance with ACL SETUSER \
-    USER ~soloist:* &soloist:* +@read +@write +@connection +@pubsub -@dangerous +eval +evalsha +script|load +info +time";
-
 /// The keys of one namespace.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
+    /// What all of them start with.
+    pub(super) prefix: String,
     /// Hash: a record for each job, and the fields of the group.
     pub(super) jobs: String,
     /// Sorted set: jobs by when somebody should look at their records.
@@ -37,7 +35,8 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new(namespace: &str) -> Self {
-        let key = |part: &str| format!("soloist:{{{namespace}}}:{part}");
+        let prefix = format!("soloist:{{{namespace}}}:");
+        let key = |part: &str| format!("{prefix}{part}");
         Self {
             jobs: key("jobs"),
             agenda: key("agenda"),
@@ -45,6 +44,7 @@ impl Keys {
             history_prefix: key("history:"),
             output_prefix: key("output:"),
             events: key("events"),
+            prefix,
         }
     }
 

@@ -1,31 +1,45 @@
-//! One connection to the server, shared by all calls and made anew when it fails.
+//! One connection to one server, shared by all calls and made anew when it fails.
 //!
 //! A call never waits long: it has a time-out, and while the server is away it fails at once
 //! between one attempt to connect and the next. A connection on which a call ran out of time is
-//! dropped, since whatever holds it up holds up all that comes after it.
+//! ended, since whatever holds it up holds up all that comes after it. Where the caller ran out of
+//! patience first, as one with short leases does, the next call gets a new connection, and what
+//! else waits for this one goes on waiting. What must not be held up by other calls has a link of
+//! its own.
+//!
+//! ```text
+//!  none ── call ─▶ connecting ──▶ live ── out of time, closed, wrong server ─▶ none
+//!    ▲                │ failed                        │ before it answered anything
+//!    └── back-off ◀───┴───────────────────────────────┘
+//! ```
 //!
 //! Must never: send a request again whose fate is unknown. The caller decides that; every
 //! request has an identity of its own.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::select_ok;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, Value};
-use tokio::sync::Mutex;
+use redis::{Cmd, Pipeline, RedisError, Value};
+use tokio::sync::{Mutex, oneshot};
 use tokio::time::{Instant, timeout};
 
+use super::back_off::BackOff;
+use super::connector::Connector;
 use super::fault::Fault;
+use super::handshake::{self, Driver, Opened};
 use super::request::Request;
-use super::scripts::{Call, Operation};
+use super::scripts::Call;
 use super::server::ServerInfo;
-use crate::store::StoreError;
 
 /// How long connecting may take, with all that is asked of a new connection: several round
 /// trips, so longer than a call.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long after a failed attempt to connect the next one may be made; twice as long after
-/// each further one.
+/// How long one attempt to connect is alone.
+const HEAD_START: Duration = Duration::from_millis(500);
+/// How long after a failed attempt to connect the next one may be made.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(20);
 /// How long at most: a server that comes back is found within this.
 const LONGEST_BACK_OFF: Duration = Duration::from_millis(500);
@@ -35,16 +49,15 @@ const LONGEST_BACK_OFF: Duration = Duration::from_millis(500);
 pub(super) struct Link(Arc<Shared>);
 
 struct Shared {
-    client: Client,
-    place: String,
+    connector: Arc<dyn Connector>,
     call_timeout: Duration,
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
     live: Option<Live>,
     failed: Option<Failed>,
+    back_off: BackOff,
     /// How many connections were made: names each of them.
     made: u64,
 }
@@ -54,195 +67,243 @@ struct Live {
     connection: MultiplexedConnection,
     server: Arc<ServerInfo>,
     number: u64,
+    /// It has answered a call.
+    proven: Arc<AtomicBool>,
+    driver: Arc<Driver>,
 }
 
-/// Attempts to connect that failed since the last one that didn't.
+/// What the last attempt to connect came to, if it was in vain.
 struct Failed {
-    error: StoreError,
+    fault: Fault,
     retry_at: Instant,
-    back_off: Duration,
+}
+
+/// What came of a call.
+enum Outcome<T> {
+    Answered(Result<T, RedisError>),
+    /// It took longer than a call may.
+    OutOfTime,
+    /// Whoever made it waits no longer.
+    GivenUp,
 }
 
 impl Link {
     /// A link that isn't connected yet.
-    pub(super) fn new(client: Client, place: String, call_timeout: Duration) -> Self {
+    pub(super) fn new(connector: Arc<dyn Connector>, call_timeout: Duration) -> Self {
+        let state = State {
+            live: None,
+            failed: None,
+            back_off: BackOff::new(FIRST_BACK_OFF, LONGEST_BACK_OFF),
+            made: 0,
+        };
         Self(Arc::new(Shared {
-            client,
-            place,
+            connector,
             call_timeout,
-            state: Mutex::default(),
+            state: Mutex::new(state),
         }))
     }
 
     /// What the server says of itself.
-    pub(super) async fn server(&self) -> Result<Arc<ServerInfo>, StoreError> {
-        let shared = self.0.clone();
-        self.detached(async move { shared.live().await.map(|live| live.server) })
-            .await
+    pub(super) async fn server(&self) -> Result<Arc<ServerInfo>, Fault> {
+        let shared = Arc::clone(&self.0);
+        let live = async move { shared.live().await.map(|live| live.server) };
+        self.joined(tokio::spawn(live).await)
     }
 
     /// Has a conversation, of which the whole may take no longer than a call.
-    pub(super) async fn converse<T, W, F>(&self, work: W) -> Result<T, StoreError>
+    ///
+    /// It goes on when whoever waits for it has given up: connecting must not begin anew each
+    /// time, and a time-out shorter than ours is what tells that the connection is stuck.
+    pub(super) async fn converse<T, W, F>(&self, work: W) -> Result<T, Fault>
     where
         T: Send + 'static,
         W: FnOnce(Talk) -> F + Send + 'static,
         F: Future<Output = Result<T, RedisError>> + Send,
     {
-        let shared = self.0.clone();
-        self.detached(async move { shared.converse(work).await })
-            .await
+        let shared = Arc::clone(&self.0);
+        let (waiting, given_up) = oneshot::channel();
+        let call = tokio::spawn(async move { shared.converse(work, given_up).await });
+        let result = self.joined(call.await);
+        drop(waiting);
+        result
     }
 
     /// Runs a script; one round trip, unless the server forgot the script.
-    pub(super) async fn run(&self, request: Request) -> Result<Value, StoreError> {
+    pub(super) async fn run(&self, request: Request) -> Result<Value, Fault> {
         self.converse(|mut talk| async move { talk.run(&request).await })
             .await
     }
 
-    /// Sends commands in one go; the answer has a value for each.
-    pub(super) async fn send(&self, commands: Pipeline) -> Result<Vec<Value>, StoreError> {
-        let shared = self.0.clone();
-        self.detached(async move { shared.send(&commands).await })
-            .await
+    /// Sends commands in one go; the answer has a value for each. The first error among the
+    /// answers is the error of all.
+    pub(super) async fn send(&self, commands: Pipeline) -> Result<Vec<Value>, Fault> {
+        let work = |mut talk: Talk| async move {
+            let answers = handshake::ask(&mut talk.connection, &commands).await?;
+            answers.into_iter().map(Value::extract_error).collect()
+        };
+        self.converse(work).await
     }
 
-    /// Lets work go on when whoever waits for it has given up: a time-out shorter than ours
-    /// must not keep us from noticing that the connection is stuck, nor begin connecting anew.
-    async fn detached<T: Send + 'static>(
+    /// The same; an error among the answers stays where it is.
+    pub(super) async fn try_out(&self, commands: Pipeline) -> Result<Vec<Value>, Fault> {
+        let work =
+            |mut talk: Talk| async move { handshake::ask(&mut talk.connection, &commands).await };
+        self.converse(work).await
+    }
+
+    fn joined<T>(
         &self,
-        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let result = tokio::spawn(work).await;
-        result
-            .unwrap_or_else(|error| Err(Fault::unreachable(&self.0.place, error.to_string()).error))
+        result: Result<Result<T, Fault>, tokio::task::JoinError>,
+    ) -> Result<T, Fault> {
+        let place = self.0.connector.place();
+        result.unwrap_or_else(|error| Err(Fault::unreachable(place, error.to_string())))
     }
 }
 
 impl State {
-    fn connected(&mut self, connection: MultiplexedConnection, server: ServerInfo) -> Live {
+    fn connected(&mut self, opened: Opened) -> Live {
         self.made += 1;
         self.failed = None;
         let live = Live {
-            connection,
-            server: Arc::new(server),
+            connection: opened.connection,
+            server: Arc::new(opened.server),
             number: self.made,
+            proven: Arc::default(),
+            driver: Arc::new(opened.driver),
         };
         self.live = Some(live.clone());
         live
     }
 
-    fn failed(&mut self, error: StoreError) {
-        let last = self.failed.as_ref().map(|failed| failed.back_off);
-        let back_off = last.map_or(FIRST_BACK_OFF, |last| (last * 2).min(LONGEST_BACK_OFF));
+    fn failed(&mut self, fault: Fault) {
         self.failed = Some(Failed {
-            error,
-            retry_at: Instant::now() + back_off,
-            back_off,
+            fault,
+            retry_at: Instant::now() + self.back_off.pause(),
         });
+    }
+
+    /// A connection is of no use any more. One that never was, as of a server that only takes
+    /// connections, counts like one that didn't come about.
+    fn dropped(&mut self, live: &Live, fault: &Fault) {
+        self.live = None;
+        if live.proven.load(Ordering::Relaxed) {
+            self.back_off.reset();
+        } else {
+            self.failed(fault.clone());
+        }
     }
 }
 
 impl Shared {
-    async fn converse<T, F>(&self, work: impl FnOnce(Talk) -> F) -> Result<T, StoreError>
+    async fn converse<T, F>(
+        &self,
+        work: impl FnOnce(Talk) -> F,
+        mut given_up: oneshot::Receiver<()>,
+    ) -> Result<T, Fault>
     where
         F: Future<Output = Result<T, RedisError>>,
     {
         let live = self.live().await?;
+        if given_up.try_recv() != Err(oneshot::error::TryRecvError::Empty) {
+            // Nobody waits for it, so that it need not be sent.
+            return Err(self.late("while it was being connected"));
+        }
         let talk = Talk {
             connection: live.connection.clone(),
-            server: live.server.clone(),
+            server: Arc::clone(&live.server),
         };
-        self.settle(live.number, timeout(self.call_timeout, work(talk)).await)
-            .await
+        let outcome = tokio::select! {
+            result = timeout(self.call_timeout, work(talk)) => match result {
+                Ok(answer) => Outcome::Answered(answer),
+                Err(_) => Outcome::OutOfTime,
+            },
+            _ = given_up => Outcome::GivenUp,
+        };
+        self.settle(&live, outcome).await
     }
 
-    async fn send(&self, commands: &Pipeline) -> Result<Vec<Value>, StoreError> {
-        let live = self.live().await?;
-        let mut connection = live.connection.clone();
-        let work = send_all(&mut connection, commands);
-        self.settle(live.number, timeout(self.call_timeout, work).await)
-            .await
-    }
-
-    /// Tells what came of a call, and drops its connection where that is of no use any more.
-    async fn settle<T>(
-        &self,
-        number: u64,
-        result: Result<Result<T, RedisError>, tokio::time::error::Elapsed>,
-    ) -> Result<T, StoreError> {
-        let fault = match result {
-            Ok(Ok(value)) => return Ok(value),
-            Ok(Err(error)) => Fault::of(&self.place, &error),
-            Err(_) => Fault::unreachable(
-                &self.place,
-                format!("no answer within {} ms", self.call_timeout.as_millis()),
-            ),
+    /// Tells what came of a call, and lets go of its connection where that is of no use any
+    /// more.
+    async fn settle<T>(&self, live: &Live, outcome: Outcome<T>) -> Result<T, Fault> {
+        let fault = match outcome {
+            Outcome::Answered(Ok(value)) => {
+                live.proven.store(true, Ordering::Relaxed);
+                return Ok(value);
+            }
+            Outcome::Answered(Err(error)) => Fault::of(self.connector.place(), &error),
+            Outcome::OutOfTime => {
+                // All who wait for it hear at once that they wait in vain.
+                live.driver.stop();
+                self.late(&format!("within {} ms", self.call_timeout.as_millis()))
+            }
+            Outcome::GivenUp => self.late("before its caller gave up"),
         };
         if fault.disconnect {
             let mut state = self.state.lock().await;
-            if state
-                .live
-                .as_ref()
-                .is_some_and(|live| live.number == number)
-            {
-                tracing::warn!(store = %self.place, error = %fault.error, "connection dropped");
-                state.live = None;
+            let current = state.live.as_ref().map(|live| live.number);
+            if current == Some(live.number) {
+                let store = self.connector.place();
+                tracing::warn!(store, error = %fault.error, "connection dropped");
+                state.dropped(live, &fault);
             }
+        } else {
+            live.proven.store(true, Ordering::Relaxed);
         }
-        Err(fault.error)
+        Err(fault)
+    }
+
+    fn late(&self, when: &str) -> Fault {
+        Fault::unreachable(self.connector.place(), format!("no answer {when}"))
     }
 
     /// The connection, made now if there is none. Whoever comes while it is being made waits
     /// for that.
-    async fn live(&self) -> Result<Live, StoreError> {
+    async fn live(&self) -> Result<Live, Fault> {
         let mut state = self.state.lock().await;
-        if let Some(live) = &state.live {
+        // One that was closed while nobody used it costs no call.
+        if let Some(live) = &state.live
+            && !live.driver.has_stopped()
+        {
             return Ok(live.clone());
         }
         if let Some(failed) = &state.failed
             && Instant::now() < failed.retry_at
         {
-            return Err(failed.error.clone());
+            return Err(failed.fault.clone());
         }
         match self.connect().await {
-            Ok((connection, server)) => {
-                tracing::debug!(store = %self.place, server = %server.version, "connected");
-                Ok(state.connected(connection, server))
+            Ok(opened) => {
+                let (store, server) = (self.connector.place(), opened.server.version);
+                tracing::debug!(store, %server, "connected");
+                Ok(state.connected(opened))
             }
-            Err(error) => {
-                state.failed(error.clone());
-                Err(error)
+            Err(fault) => {
+                state.failed(fault.clone());
+                Err(fault)
             }
         }
     }
 
-    async fn connect(&self) -> Result<(MultiplexedConnection, ServerInfo), StoreError> {
-        let connected = timeout(CONNECT_TIMEOUT, self.open()).await;
-        let late = || format!("not connected within {} s", CONNECT_TIMEOUT.as_secs());
-        connected
-            .unwrap_or_else(|_| Err(Fault::unreachable(&self.place, late())))
-            .map_err(|fault| fault.error)
+    async fn connect(&self) -> Result<Opened, Fault> {
+        let opened = timeout(CONNECT_TIMEOUT, self.open()).await;
+        opened.unwrap_or_else(|_| {
+            let cause = format!("not connected within {} s", CONNECT_TIMEOUT.as_secs());
+            Err(Fault::unreachable(self.connector.place(), cause))
+        })
     }
 
-    async fn open(&self) -> Result<(MultiplexedConnection, ServerInfo), Fault> {
-        let told = |error: RedisError| Fault::of_connecting(&self.place, &error);
-        // The time-outs here are of whole calls; the client's own would cut long answers off.
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(None)
-            .set_response_timeout(None);
-        let mut connection = self
-            .client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
-            .map_err(told)?;
-        let answers = send_all(&mut connection, &ServerInfo::questions())
-            .await
-            .map_err(told)?;
-        let server = ServerInfo::read(&self.place, &answers)?;
-        send_all(&mut connection, &all_scripts())
-            .await
-            .map_err(told)?;
-        Ok((connection, server))
+    /// Makes a connection; where that hangs, another one beside it, and takes the one that is
+    /// ready first: a packet that was lost, or one bad way of several, costs little.
+    async fn open(&self) -> Result<Opened, Fault> {
+        let mut first = Box::pin(handshake::open(&*self.connector));
+        match timeout(HEAD_START, &mut first).await {
+            Ok(opened) => opened,
+            Err(_) => {
+                let second = Box::pin(handshake::open(&*self.connector));
+                let (opened, _) = select_ok([first, second]).await?;
+                Ok(opened)
+            }
+        }
     }
 }
 
@@ -269,28 +330,10 @@ impl Talk {
     }
 }
 
-fn all_scripts() -> Pipeline {
-    let mut commands = redis::pipe();
-    for operation in Operation::ALL {
-        commands.add_command(operation.load());
-    }
-    commands
-}
-
 async fn send_one(
     connection: &mut MultiplexedConnection,
     command: &Cmd,
 ) -> Result<Value, RedisError> {
     let answer = connection.send_packed_command(command).await?;
     answer.extract_error()
-}
-
-/// The first error among the answers is the error of all.
-async fn send_all(
-    connection: &mut MultiplexedConnection,
-    commands: &Pipeline,
-) -> Result<Vec<Value>, RedisError> {
-    let mut commands = commands.clone();
-    let answers: Vec<Value> = commands.ignore_errors().query_async(connection).await?;
-    answers.into_iter().map(Value::extract_error).collect()
 }

@@ -2,20 +2,26 @@
 //!
 //! Must never: matter. What is missed here is found by the next observation.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use redis::{Client, RedisError};
+use redis::aio::{PubSub, PubSubStream};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::news;
+use super::access;
+use super::back_off::BackOff;
+use super::connector::Connector;
+use super::fault::Fault;
+use super::keys::Keys;
+use super::{handshake, news};
 use crate::store::StoreEvent;
 
 /// How long subscribing may take.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long after a failure it is tried again; twice as long after each further one.
+/// How long after a failure it is tried again.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(100);
 /// How long at most. A user that may not subscribe is asked for no more often.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(10);
@@ -31,9 +37,8 @@ impl Drop for Listener {
 
 /// What is listened for, and who is told.
 pub(super) struct Subscription {
-    pub(super) client: Client,
-    pub(super) place: String,
-    pub(super) channel: String,
+    pub(super) connector: Arc<dyn Connector>,
+    pub(super) keys: Keys,
     pub(super) events: broadcast::Sender<StoreEvent>,
 }
 
@@ -45,39 +50,58 @@ impl Subscription {
 
     async fn run(self) {
         let mut heard_before = false;
-        let mut back_off = FIRST_BACK_OFF;
+        let mut told_before = false;
+        let mut back_off = BackOff::new(FIRST_BACK_OFF, LONGEST_BACK_OFF);
         loop {
-            let subscribed = timeout(SUBSCRIBE_TIMEOUT, self.subscribe()).await;
-            match subscribed {
-                Ok(Ok(mut messages)) => {
-                    back_off = FIRST_BACK_OFF;
+            match timeout(SUBSCRIBE_TIMEOUT, self.subscribe()).await {
+                Ok(Ok(messages)) => {
+                    back_off.reset();
                     if heard_before {
                         self.tell(StoreEvent::Reconnected);
                     }
                     heard_before = true;
-                    while let Some(message) = messages.next().await {
-                        let told: String = message.get_payload().unwrap_or_default();
-                        news::read(&told)
-                            .into_iter()
-                            .for_each(|event| self.tell(event));
-                    }
+                    self.hear(messages).await;
                 }
-                Ok(Err(error)) => {
-                    tracing::debug!(store = %self.place, %error, "failed to subscribe to events");
-                }
+                Ok(Err(fault)) => self.report(&fault, &mut told_before),
                 Err(_) => {
-                    tracing::debug!(store = %self.place, "no answer to subscribing to events");
+                    let store = self.connector.place();
+                    tracing::debug!(store, "no answer to subscribing to events");
                 }
             }
-            tokio::time::sleep(back_off).await;
-            back_off = (back_off * 2).min(LONGEST_BACK_OFF);
+            tokio::time::sleep(back_off.pause()).await;
         }
     }
 
-    async fn subscribe(&self) -> Result<redis::aio::PubSubStream, RedisError> {
-        let (mut sink, messages) = self.client.get_async_pubsub().await?.split();
-        sink.subscribe(&self.channel).await?;
+    async fn hear(&self, mut messages: PubSubStream) {
+        while let Some(message) = messages.next().await {
+            let told: String = message.get_payload().unwrap_or_default();
+            let events = news::read(&told).into_iter();
+            events.for_each(|event| self.tell(event));
+        }
+    }
+
+    async fn subscribe(&self) -> Result<PubSubStream, Fault> {
+        let place = self.connector.place();
+        let login = self.connector.login();
+        let stream = handshake::reach(&*self.connector).await?;
+        let pubsub = PubSub::new(&login.info(), stream).await;
+        let told = |error| Fault::of(place, &error);
+        let (mut sink, messages) = pubsub.map_err(told)?.split();
+        sink.subscribe(&self.keys.events).await.map_err(told)?;
         Ok(messages)
+    }
+
+    /// What the calls meet as well is theirs to tell. A user who may not subscribe is told so
+    /// once: all works, and takes longer.
+    fn report(&self, fault: &Fault, told_before: &mut bool) {
+        let (store, error) = (self.connector.place(), &fault.error);
+        if !fault.denied || *told_before {
+            tracing::debug!(store, %error, "failed to subscribe to events");
+            return;
+        }
+        *told_before = true;
+        let rules = ["+subscribe".to_owned(), access::channel_rule(&self.keys)];
+        access::warn_of_news(store, self.connector.login().name(), &rules);
     }
 
     fn tell(&self, event: StoreEvent) {

@@ -8,15 +8,22 @@
 //!
 //! ```text
 //!  RedisStore ─▶ step ─▶ request ─▶ link ─▶ EVALSHA … ─▶ lua/*.lua
-//!                 ▲                  │ one connection, made anew when it fails
-//!                 └───── reply ◀─────┘
-//!  events ◀── listener ◀── SUBSCRIBE        survey, history ◀── reading ◀── link of its own
+//!                 ▲                  │ one connection, made anew when it fails:
+//!                 └───── reply ◀─────┘ connector (the way there), handshake (what is said first)
+//!  events ◀── listener ◀── SUBSCRIBE        survey, history ◀── reading
 //! ```
+//!
+//! Renewals and releases have a link of their own, as have claims and looks, and readings: what
+//! holds one of them up holds up none of the others.
 //!
 //! Must never: write what was decided over anything but what was read, or take an answer that
 //! it does not understand for a win.
 
+mod access;
+mod back_off;
+mod connector;
 mod fault;
+mod handshake;
 mod keys;
 mod link;
 mod listener;
@@ -29,13 +36,19 @@ mod request;
 mod scripts;
 mod server;
 mod step;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls_absent.rs"]
+mod tls;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
+use self::connector::Connector;
 use self::fault::Fault;
 use self::keys::Keys;
 use self::link::Link;
@@ -43,10 +56,11 @@ use self::listener::{Listener, Subscription};
 use self::reading::Reader;
 use self::step::Plan;
 use super::draft::{self, Draft};
-use super::engine::{Engine, Look, Survey, Terms};
+use super::engine::{Engine, Look, Room, Survey, Terms};
 use super::{AttemptRecord, Caller, EVENT_CAPACITY, ReplicaInfo, Scope, StoreError, StoreEvent};
 use crate::scheduler::job::{JobName, check_name};
 use crate::scheduler::lease::{Output, Replica, RunId};
+use crate::store_url::TlsFiles;
 
 /// How long a call that leases hang on may take. Callers with shorter leases give up sooner.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -57,9 +71,12 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct RedisStore {
     place: String,
     keys: Keys,
-    calls: Link,
+    /// What leases that are held hang on: renewals, releases.
+    keeping: Link,
+    /// All else that replicas ask: claims, observations.
+    asking: Link,
     reader: Reader,
-    client: redis::Client,
+    connector: Arc<dyn Connector>,
     events: broadcast::Sender<StoreEvent>,
     listener: OnceLock<Listener>,
 }
@@ -71,21 +88,36 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::BadUrl`] when the URL, or the namespace, can't be one.
     pub fn open(url: &str, namespace: &str) -> Result<Self, StoreError> {
-        let (client, place) = place::parse(url)?;
+        Self::open_with(url, namespace, &TlsFiles::default())
+    }
+
+    /// The same, with what a `rediss://` URL leaves unsaid.
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`], also when one of the files can't be read.
+    pub fn open_with(url: &str, namespace: &str, files: &TlsFiles) -> Result<Self, StoreError> {
+        let server = place::parse(url, files)?;
+        Self::reached_by(Arc::new(server), namespace)
+    }
+
+    /// The store in whatever server `connector` leads to.
+    fn reached_by(connector: Arc<dyn Connector>, namespace: &str) -> Result<Self, StoreError> {
+        let place = connector.place().to_owned();
         check_name(namespace).map_err(|error| StoreError::BadUrl {
             url: place.clone(),
             cause: format!("its namespace `{namespace}` is no name: {error}"),
         })?;
         let keys = Keys::new(namespace);
-        let reads = Link::new(client.clone(), place.clone(), READ_TIMEOUT);
+        let link = |timeout| Link::new(Arc::clone(&connector), timeout);
         Ok(Self {
-            calls: Link::new(client.clone(), place.clone(), CALL_TIMEOUT),
-            reader: Reader::new(reads, keys.clone(), place.clone()),
+            keeping: link(CALL_TIMEOUT),
+            asking: link(CALL_TIMEOUT),
+            reader: Reader::new(link(READ_TIMEOUT), keys.clone(), place.clone()),
             events: broadcast::Sender::new(EVENT_CAPACITY),
             listener: OnceLock::new(),
+            connector,
             place,
             keys,
-            client,
         })
     }
 
@@ -96,9 +128,8 @@ impl RedisStore {
         }
         self.listener.get_or_init(|| {
             let subscription = Subscription {
-                client: self.client.clone(),
-                place: self.place.clone(),
-                channel: self.keys.events.clone(),
+                connector: Arc::clone(&self.connector),
+                keys: self.keys.clone(),
                 events: self.events.clone(),
             };
             subscription.listen()
@@ -107,15 +138,43 @@ impl RedisStore {
 
     /// Asks for what every call will need, and writes what changes nothing: a server that
     /// refuses either is found now, and not by the first claim.
-    async fn try_out(&self) -> Result<(), StoreError> {
+    async fn try_out(&self) -> Result<(), Fault> {
+        self.check_access().await?;
         let mut commands = redis::pipe();
         commands.cmd("HGET").arg(&self.keys.jobs).arg(keys::LAYOUT);
         commands.cmd("HDEL").arg(&self.keys.replicas).arg("");
         commands.cmd("ZCARD").arg(&self.keys.agenda);
-        let answers = self.calls.send(commands).await?;
+        let answers = self.keeping.send(commands).await?;
         match answers.first().and_then(reply::text) {
             None | Some(keys::CURRENT_LAYOUT) => Ok(()),
-            Some(other) => Err(Fault::layout(&self.place, other).error),
+            Some(other) => Err(Fault::layout(&self.place, other)),
+        }
+    }
+
+    /// Whether the user is allowed all that is needed.
+    async fn check_access(&self) -> Result<(), Fault> {
+        let answers = self.keeping.try_out(access::trials(&self.keys)).await?;
+        let lacking = access::lacking(&self.keys, &answers);
+        let user = self.connector.login().name();
+        if !lacking.needed.is_empty() {
+            let rules: Vec<&str> = lacking.needed.iter().map(String::as_str).collect();
+            return Err(access::lacks(&self.place, user, &rules, Some(&self.keys)));
+        }
+        if !lacking.of_news.is_empty() {
+            access::warn_of_news(&self.place, user, &lacking.of_news);
+        }
+        Ok(())
+    }
+
+    /// What came of a call. Where a permission may be what it lacked, which one is found out.
+    async fn told<T>(&self, result: Result<T, Fault>) -> Result<T, StoreError> {
+        match result {
+            Ok(answer) => Ok(answer),
+            Err(fault) if fault.denied => match self.check_access().await {
+                Err(lacks) if !lacks.disconnect => Err(lacks.error),
+                _ => Err(fault.error),
+            },
+            Err(fault) => Err(fault.error),
         }
     }
 }
@@ -127,7 +186,7 @@ impl Engine for RedisStore {
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
-        let server = self.calls.server().await?;
+        let server = self.told(self.keeping.server().await).await?;
         if server.evicts() {
             tracing::warn!(
                 store = %self.place,
@@ -136,7 +195,8 @@ impl Engine for RedisStore {
                  set maxmemory-policy to noeviction, or to one of volatile-*"
             );
         }
-        self.try_out().await?;
+        self.told(self.try_out().await).await?;
+        self.told(self.asking.server().await).await?;
         self.listen();
         Ok(())
     }
@@ -151,9 +211,12 @@ impl Engine for RedisStore {
             keys: self.keys.clone(),
             terms,
         };
-        self.calls
-            .converse(|talk| step::take(talk, plan, step))
-            .await?
+        let link = match plan.terms.room {
+            Room::Takes => &self.asking,
+            Room::Frees => &self.keeping,
+        };
+        let result = link.converse(|talk| step::take(talk, plan, step)).await;
+        self.told(result).await?
     }
 
     async fn look(
@@ -163,7 +226,7 @@ impl Engine for RedisStore {
         scope: Scope,
     ) -> Result<Look, StoreError> {
         let request = request::observe(&self.keys, caller, info, scope);
-        let reply = self.calls.run(request).await?;
+        let reply = self.told(self.asking.run(request).await).await?;
         reply::look(&reply).map_err(|misread| Fault::misread(&self.place, &misread).error)
     }
 
@@ -171,11 +234,12 @@ impl Engine for RedisStore {
         let mut commands = redis::pipe();
         let id = replica.id.to_string();
         commands.cmd("HDEL").arg(&self.keys.replicas).arg(id);
-        self.calls.send(commands).await.map(|_| ())
+        let result = self.asking.send(commands).await;
+        self.told(result).await.map(|_| ())
     }
 
     async fn survey(&self) -> Result<Survey, StoreError> {
-        self.reader.survey().await
+        self.told(self.reader.survey().await).await
     }
 
     async fn history(
@@ -183,11 +247,11 @@ impl Engine for RedisStore {
         job: Option<&JobName>,
         limit: usize,
     ) -> Result<Vec<AttemptRecord>, StoreError> {
-        self.reader.history(job, limit).await
+        self.told(self.reader.history(job, limit).await).await
     }
 
     async fn output(&self, job: &JobName, run_id: RunId) -> Result<Option<Output>, StoreError> {
-        self.reader.output(job, run_id).await
+        self.told(self.reader.output(job, run_id).await).await
     }
 
     fn events(&self) -> broadcast::Receiver<StoreEvent> {

@@ -17,8 +17,12 @@ pub(super) fn message(news: &BTreeSet<StoreEvent>) -> String {
     told.map(|(word, _)| *word).collect::<Vec<_>>().join(" ")
 }
 
-/// What a message says. One that nobody here would write is as good as the plainest of them.
+/// What a message says: an empty one nothing, as it is sent to find out whether one may. One that
+/// nobody here would write is as good as the plainest of them.
 pub(super) fn read(message: &str) -> Vec<StoreEvent> {
+    if message.is_empty() {
+        return Vec::new();
+    }
     let words: Vec<&str> = message.split(' ').collect();
     let known = WORDS.iter().filter(|(word, _)| words.contains(word));
     let news: Vec<_> = known.map(|(_, event)| *event).collect();
@@ -42,6 +46,7 @@ mod tests {
             assert_eq!(read(&message(&news.iter().copied().collect())), news);
         }
         assert_eq!(message(&BTreeSet::new()), "");
+        assert_eq!(read(""), []);
         assert_eq!(read("something else"), [StoreEvent::Opening]);
     }
 }

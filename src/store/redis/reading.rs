@@ -15,10 +15,10 @@ use super::reply::{Misread, bytes, items, job_and_record, pairs, server_time, te
 use super::request;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{Output, RunId};
+use crate::store::AttemptRecord;
 use crate::store::engine::Survey;
 use crate::store::history::decode_output;
 use crate::store::rules::Group;
-use crate::store::{AttemptRecord, StoreError};
 
 /// Of how many jobs the history is asked for in one go, so that no answer keeps the server, or
 /// the line to it, for long.
@@ -40,7 +40,7 @@ impl Reader {
     }
 
     /// See [`crate::store::engine::Engine::survey`].
-    pub(super) async fn survey(&self) -> Result<Survey, StoreError> {
+    pub(super) async fn survey(&self) -> Result<Survey, Fault> {
         // Not a transaction: a server out of memory refuses those even where they only read.
         // The time comes last, so that nothing that is shown is ahead of it.
         let mut commands = redis::pipe();
@@ -48,7 +48,7 @@ impl Reader {
         commands.cmd("HGETALL").arg(&self.keys.replicas);
         commands.cmd("TIME");
         let answers = self.read(commands).await?;
-        parse_survey(&answers).map_err(|misread| Fault::misread(&self.place, &misread).error)
+        parse_survey(&answers).map_err(|misread| Fault::misread(&self.place, &misread))
     }
 
     /// See [`crate::store::Store::history`].
@@ -56,7 +56,7 @@ impl Reader {
         &self,
         job: Option<&JobName>,
         limit: usize,
-    ) -> Result<Vec<AttemptRecord>, StoreError> {
+    ) -> Result<Vec<AttemptRecord>, Fault> {
         let jobs = match job {
             Some(job) => vec![job.clone()],
             None => self.jobs_that_ended_last(limit).await?,
@@ -72,7 +72,7 @@ impl Reader {
 
     /// The jobs of which the newest `limit` lines of all can be, by name: a job whose newest
     /// line isn't among the newest lines of the jobs has no line among the newest of all.
-    async fn jobs_that_ended_last(&self, limit: usize) -> Result<Vec<JobName>, StoreError> {
+    async fn jobs_that_ended_last(&self, limit: usize) -> Result<Vec<JobName>, Fault> {
         let mut newest = Vec::new();
         for jobs in self.jobs().await?.chunks(JOBS_AT_ONCE) {
             newest.extend(self.newest_lines(jobs, 1).await?);
@@ -84,7 +84,7 @@ impl Reader {
         Ok(jobs)
     }
 
-    async fn jobs(&self) -> Result<Vec<JobName>, StoreError> {
+    async fn jobs(&self) -> Result<Vec<JobName>, Fault> {
         let mut commands = redis::pipe();
         commands.cmd("HKEYS").arg(&self.keys.jobs);
         let answers = self.read(commands).await?;
@@ -102,7 +102,7 @@ impl Reader {
         &self,
         jobs: &[JobName],
         limit: usize,
-    ) -> Result<Vec<AttemptRecord>, StoreError> {
+    ) -> Result<Vec<AttemptRecord>, Fault> {
         let mut commands = redis::pipe();
         for job in jobs {
             let history = self.keys.history(job);
@@ -125,7 +125,7 @@ impl Reader {
         &self,
         job: &JobName,
         run_id: RunId,
-    ) -> Result<Option<Output>, StoreError> {
+    ) -> Result<Option<Output>, Fault> {
         let ask = || self.link.run(request::output(&self.keys, job, run_id));
         let reply = twice(ask).await?;
         if reply == Value::Nil {
@@ -136,24 +136,24 @@ impl Reader {
         Ok(Some(output))
     }
 
-    async fn read(&self, commands: Pipeline) -> Result<Vec<Value>, StoreError> {
+    async fn read(&self, commands: Pipeline) -> Result<Vec<Value>, Fault> {
         twice(|| self.link.send(commands.clone())).await
     }
 
-    fn unreadable(&self, cause: &str) -> StoreError {
-        Fault::unreadable(&self.place, cause).error
+    fn unreadable(&self, cause: &str) -> Fault {
+        Fault::unreadable(&self.place, cause)
     }
 }
 
 /// Asks again after a failure that came soon: a connection that lay idle may have died
 /// unnoticed, and what only reads may be sent twice.
-async fn twice<T, F>(ask: impl Fn() -> F) -> Result<T, StoreError>
+async fn twice<T, F>(ask: impl Fn() -> F) -> Result<T, Fault>
 where
-    F: Future<Output = Result<T, StoreError>>,
+    F: Future<Output = Result<T, Fault>>,
 {
     let asked = Instant::now();
     match ask().await {
-        Err(StoreError::Unreachable { .. }) if asked.elapsed() < SOON => ask().await,
+        Err(fault) if fault.disconnect && asked.elapsed() < SOON => ask().await,
         result => result,
     }
 }

@@ -4,6 +4,7 @@
 //! A server program that is not installed fails the test, and the message says what installs it:
 //! a test that skips itself proves nothing.
 
+pub mod acl;
 mod c;
 pub mod cgroup;
 pub mod clock_shim;

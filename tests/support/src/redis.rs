@@ -33,6 +33,7 @@ pub struct RedisServer {
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     port: u16,
+    tls_port: Option<u16>,
     pid: u32,
     dir: PathBuf,
 }
@@ -42,6 +43,7 @@ pub struct RedisServer {
 pub struct RedisOptions {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
+    tls: bool,
 }
 
 /// What `INFO commandstats` tells of one command.
@@ -66,6 +68,13 @@ impl RedisOptions {
     #[must_use]
     pub fn argument(mut self, name: &str, value: &str) -> Self {
         self.arguments.extend([name.to_owned(), value.to_owned()]);
+        self
+    }
+
+    /// Listens for TLS on a port of its own beside the plain one; certificates are arguments.
+    #[must_use]
+    pub fn tls(mut self) -> Self {
+        self.tls = true;
         self
     }
 
@@ -132,6 +141,22 @@ impl RedisServer {
         self.port
     }
 
+    /// The port for TLS on 127.0.0.1.
+    ///
+    /// # Panics
+    ///
+    /// When the server was started without.
+    #[must_use]
+    pub fn tls_port(&self) -> u16 {
+        self.tls_port.expect("started with `tls`")
+    }
+
+    /// Where the server keeps its files.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The server's process id; another one after [`restart`](Self::restart).
     #[must_use]
     pub fn pid(&self) -> u32 {
@@ -185,10 +210,13 @@ impl RedisServer {
     fn supervise(port: u16, options: &RedisOptions) -> Self {
         use std::os::unix::process::CommandExt as _;
 
+        let tls_port = options.tls.then(free_port);
+        let tls = tls_port.map(|port| ["--tls-port".to_owned(), port.to_string()]);
         // In a process group of its own, so that Ctrl-C at the terminal ends the test and leaves
         // the supervisor alive to clean up.
         let mut supervisor = Command::new("sh")
             .args(["-c", SCRIPT, "redis.sh", &port.to_string()])
+            .args(tls.iter().flatten())
             .args(&options.arguments)
             .envs(options.environment.iter().cloned())
             .process_group(0)
@@ -203,6 +231,7 @@ impl RedisServer {
             supervisor,
             answers,
             port,
+            tls_port,
             pid: 0,
             dir,
         }

@@ -1,10 +1,13 @@
 //! A link to a server that a test may cut without anybody being told: what is sent into it is
-//! held back, and arrives late if it is mended.
+//! held back, and arrives late if it is mended. One connection alone may be stalled, or closed
+//! in the middle of a reply.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// Of what was sent, so much is kept to look for a needle in.
 const NEEDLE_LIMIT: usize = 256;
@@ -27,13 +30,31 @@ struct State {
     requests_cut: bool,
     replies_cut: bool,
     trap: Option<Trap>,
+    delay: Duration,
 }
 
-/// What is cut as soon as a client sends something.
+/// What is done as soon as a client sends something.
 #[derive(Debug)]
 struct Trap {
     needle: Vec<u8>,
-    way: Way,
+    action: Action,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    /// Nothing passes this way any more.
+    Cut(Way),
+    /// Nothing passes on the connection that sent it, for ever.
+    Stall,
+    /// Of the reply to it, the first byte passes; then its connection is closed.
+    Break,
+}
+
+/// One client's connection.
+#[derive(Debug, Default)]
+struct Connection {
+    stalled: AtomicBool,
+    breaking: AtomicBool,
 }
 
 /// In which direction something passes.
@@ -51,12 +72,14 @@ impl State {
         }
     }
 
-    /// Cuts if the needle was sent, which is forgotten then: it may be waited for again.
-    fn spring(&mut self, sent: &mut Vec<u8>) {
+    /// Acts if the needle was sent, which is forgotten then: it may be waited for again.
+    fn spring(&mut self, sent: &mut Vec<u8>, connection: &Connection) {
         let sprung = self.trap.take_if(|trap| contains(sent, &trap.needle));
-        match sprung.map(|trap| trap.way) {
-            Some(Way::Requests) => self.requests_cut = true,
-            Some(Way::Replies) => self.replies_cut = true,
+        match sprung.map(|trap| trap.action) {
+            Some(Action::Cut(Way::Requests)) => self.requests_cut = true,
+            Some(Action::Cut(Way::Replies)) => self.replies_cut = true,
+            Some(Action::Stall) => connection.stalled.store(true, Ordering::SeqCst),
+            Some(Action::Break) => connection.breaking.store(true, Ordering::SeqCst),
             None => return,
         }
         sent.clear();
@@ -79,8 +102,15 @@ impl Gate {
         drop(state.unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn wait_until_open(&self, way: Way) {
-        self.wait_while(|state| state.is_cut(way));
+    fn wait_until_open(&self, way: Way, connection: &Connection) {
+        self.wait_while(|state| state.is_cut(way) || connection.stalled.load(Ordering::SeqCst));
+    }
+
+    fn delay(&self) -> Duration {
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .delay
     }
 }
 
@@ -124,28 +154,45 @@ impl Relay {
     /// The next request that has `needle` in it is held back, with all that clients send after
     /// it.
     pub fn cut_at_request(&self, needle: &str) {
-        self.set(needle, Way::Requests);
+        self.set(needle, Action::Cut(Way::Requests));
     }
 
     /// What was held back goes on, up to the next request that has `needle` in it.
     pub fn mend_and_cut_at_request(&self, needle: &str) {
         let needle = needle.as_bytes().to_vec();
-        let way = Way::Requests;
+        let action = Action::Cut(Way::Requests);
         self.gate.change(|state| {
             *state = State::default();
-            state.trap = Some(Trap { needle, way });
+            state.trap = Some(Trap { needle, action });
         });
     }
 
     /// The next request that has `needle` in it passes, and nothing that the server says after.
     pub fn cut_at_reply_to(&self, needle: &str) {
-        self.set(needle, Way::Replies);
+        self.set(needle, Action::Cut(Way::Replies));
     }
 
-    fn set(&self, needle: &str, way: Way) {
+    /// The connection on which the next request comes that has `needle` in it is dead from then
+    /// on, that request included, and nobody is told. Others go on.
+    pub fn stall_connection_at_request(&self, needle: &str) {
+        self.set(needle, Action::Stall);
+    }
+
+    /// Of the reply to the next request that has `needle` in it the first byte arrives, and then
+    /// the end of the connection.
+    pub fn break_reply_to(&self, needle: &str) {
+        self.set(needle, Action::Break);
+    }
+
+    /// All that passes takes so much longer, each way.
+    pub fn delay(&self, delay: Duration) {
+        self.gate.change(|state| state.delay = delay);
+    }
+
+    fn set(&self, needle: &str, action: Action) {
         let needle = needle.as_bytes().to_vec();
         self.gate
-            .change(|state| state.trap = Some(Trap { needle, way }));
+            .change(|state| state.trap = Some(Trap { needle, action }));
     }
 
     /// Waits until such a request has come.
@@ -160,35 +207,39 @@ impl Relay {
 }
 
 fn connect(client: &TcpStream, port: u16, gate: &Arc<Gate>) {
-    gate.wait_until_open(Way::Requests);
+    let connection = Arc::new(Connection::default());
+    gate.wait_until_open(Way::Requests, &connection);
     let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else {
         return;
     };
     let (Ok(from_client), Ok(to_server)) = (client.try_clone(), server.try_clone()) else {
         return;
     };
-    let there = Arc::clone(gate);
-    thread::spawn(move || pass(from_client, to_server, &there, Way::Requests));
+    let (there, same) = (Arc::clone(gate), Arc::clone(&connection));
+    thread::spawn(move || pass(from_client, to_server, &there, &same, Way::Requests));
     if let Ok(to_client) = client.try_clone() {
-        pass(server, to_client, gate, Way::Replies);
+        pass(server, to_client, gate, &connection, Way::Replies);
     }
 }
 
 /// Passes what comes on, until either side closes.
-fn pass(mut from: TcpStream, mut to: TcpStream, gate: &Gate, way: Way) {
+fn pass(mut from: TcpStream, mut to: TcpStream, gate: &Gate, connection: &Connection, way: Way) {
     let _ = to.set_nodelay(true);
     let mut buffer = [0; 16 * 1024];
     // What was sent last, as a needle may come in two parts.
     let mut sent = Vec::new();
     loop {
-        let length = from.read(&mut buffer).unwrap_or(0);
+        let mut length = from.read(&mut buffer).unwrap_or(0);
         if way == Way::Requests {
             sent.extend_from_slice(&buffer[..length]);
-            gate.change(|state| state.spring(&mut sent));
+            gate.change(|state| state.spring(&mut sent, connection));
             sent.drain(..sent.len().saturating_sub(NEEDLE_LIMIT));
         }
-        gate.wait_until_open(way);
-        if length == 0 || to.write_all(&buffer[..length]).is_err() {
+        gate.wait_until_open(way, connection);
+        thread::sleep(gate.delay());
+        let breaks = way == Way::Replies && connection.breaking.load(Ordering::SeqCst);
+        length = if breaks { length.min(1) } else { length };
+        if length == 0 || to.write_all(&buffer[..length]).is_err() || breaks {
             break;
         }
     }
@@ -198,8 +249,6 @@ fn pass(mut from: TcpStream, mut to: TcpStream, gate: &Gate, way: Way) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -225,6 +274,34 @@ mod tests {
         served.read_exact(&mut buffer).unwrap();
         assert_eq!(&buffer, b"late");
     }
+
+    #[test]
+    fn a_stalled_connection_leaves_the_others_alone() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let relay = Relay::to(server.local_addr().unwrap().port());
+        let mut buffer = [0; 6];
+        let connect = || {
+            let client = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
+            (client, server.accept().unwrap().0)
+        };
+        let ((mut one, mut served), (mut two, mut also)) = (connect(), connect());
+        relay.stall_connection_at_request("needle");
+        one.write_all(b"needle").unwrap();
+        relay.wait_until_cut();
+        two.write_all(b"needle").unwrap();
+        also.read_exact(&mut buffer).unwrap();
+        served
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .unwrap();
+        assert!(served.read(&mut buffer).is_err(), "it is stalled");
+        relay.break_reply_to("needle");
+        two.write_all(b"needle").unwrap();
+        also.read_exact(&mut buffer).unwrap();
+        also.write_all(b"reply").unwrap();
+        assert_eq!(two.read(&mut buffer).unwrap(), 1);
+        assert_eq!(two.read(&mut buffer).unwrap(), 0, "it is closed");
+    }
+
     #[test]
     fn a_reply_is_held_back_though_its_request_has_arrived() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();

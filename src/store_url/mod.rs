@@ -5,6 +5,12 @@
 
 use std::ops::Range;
 
+pub(crate) use self::redis::{Address, RedisUrl};
+pub use self::tls::TlsFiles;
+
+mod redis;
+mod tls;
+
 /// What stands in place of a password.
 const REDACTED: &str = "***";
 
@@ -12,14 +18,17 @@ const REDACTED: &str = "***";
 const KINDS: &str = "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`; leave it out for an embedded SQLite file";
 
 /// The beginnings of the URLs that name a store that this version opens.
-const NOW: [&str; 4] = ["sqlite:", "memory:", "redis://", "redis+unix:"];
+const NOW: [&str; 6] = [
+    "sqlite:",
+    "memory:",
+    "redis://",
+    "rediss://",
+    "unix:",
+    "redis+unix:",
+];
 
 /// The beginnings of those that a later version will, with what to do until then.
-const LATER: [(&str, &str); 8] = [
-    (
-        "rediss://",
-        "today a connection has no TLS of its own: put a tunnel such as stunnel before it and write `redis://`",
-    ),
+const LATER: [(&str, &str); 7] = [
     (
         "redis+sentinel://",
         "today one Redis is the store: name the master itself, `redis://HOST:PORT`",
@@ -41,9 +50,10 @@ const LATER: [(&str, &str); 8] = [
 const ENGINES_TODAY: &str = "today a store is one Redis or Valkey, `redis://HOST:PORT`, or a file of one host, `sqlite:PATH`";
 
 /// Other ways in which people write them.
-const ALIASES: [(&str, &str); 3] = [
+const ALIASES: [(&str, &str); 4] = [
     ("postgresql://", "postgres://"),
     ("valkey://", "redis://"),
+    ("valkeys://", "rediss://"),
     ("sqlite3:", "sqlite:"),
 ];
 
@@ -87,8 +97,13 @@ pub enum StoreUrlError {
         today: &'static str,
     },
     /// `redis://` without a host, with a port that is no number, or the like.
-    #[error("{0}")]
-    Redis(&'static str),
+    #[error("{what}")]
+    Redis {
+        /// What is wrong with it.
+        what: &'static str,
+        /// How it is written.
+        cure: &'static str,
+    },
 }
 
 impl StoreUrlError {
@@ -99,9 +114,7 @@ impl StoreUrlError {
             Self::NoScheme => format!("for a file, write `sqlite:PATH`; {KINDS}"),
             Self::Alias { known, .. } => format!("did you mean `{known}`?"),
             Self::NotYet { today, .. } => (*today).into(),
-            Self::Redis(_) => {
-                "write `redis://USER:PASSWORD@HOST:PORT/DB`; all but the host may be left out, and `@`, `/` and `?` in a password are written `%40`, `%2F` and `%3F`".into()
-            }
+            Self::Redis { cure, .. } => (*cure).into(),
         }
     }
 }
@@ -123,8 +136,8 @@ pub fn check(url: &str) -> Result<(), StoreUrlError> {
         url.get(..beginning.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(beginning))
     };
-    if begins("redis://") {
-        return check_redis(&url["redis://".len()..]);
+    if RedisUrl::is_one(url) {
+        return RedisUrl::parse(url).map(|_| ());
     }
     if NOW.iter().any(|beginning| begins(beginning)) {
         return Ok(());
@@ -148,33 +161,6 @@ fn is_scheme(text: &str) -> bool {
         && text
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-}
-
-/// What follows `redis://`: `USER:PASSWORD@HOST:PORT/DB?…`.
-fn check_redis(rest: &str) -> Result<(), StoreUrlError> {
-    let rest = rest.split_once('?').map_or(rest, |(before, _)| before);
-    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-    let (authority, db) = place.split_once('/').unwrap_or((place, ""));
-    let (host, port) = match authority.rsplit_once(':') {
-        // The colons of `[::1]` are no port's.
-        Some((_, port)) if port.ends_with(']') => (authority, None),
-        Some((host, port)) => (host, Some(port)),
-        None => (authority, None),
-    };
-    if host.is_empty() {
-        return Err(StoreUrlError::Redis("the store's URL has no host"));
-    }
-    if port.is_some_and(|port| port.parse::<u16>().map_or(true, |port| port == 0)) {
-        return Err(StoreUrlError::Redis(
-            "the port of the store's URL is no number from 1 to 65535",
-        ));
-    }
-    if !db.is_empty() && db.parse::<u16>().is_err() {
-        return Err(StoreUrlError::Redis(
-            "the database of the store's URL is no number",
-        ));
-    }
-    Ok(())
 }
 
 /// The URL with `***` for the password: scheme, user, host and the rest stay.
@@ -290,7 +276,9 @@ mod tests {
             "memory:",
             "redis://h",
             "Redis://h:6379",
-            "redis://u:p@w@h:1/15?protocol=resp3",
+            "redis://u:p@w@h:1/15",
+            "rediss://h",
+            "unix:///run/redis.sock",
             "redis://[::1]",
             "redis://[::1]:6379/0",
         ] {
@@ -316,6 +304,7 @@ mod tests {
             (" ", "the store's URL is empty"),
             ("rdis://u:pw@h", "no store is called `rdis`"),
             ("valkey://h", "no store is called `valkey://`"),
+            ("valkeys://h", "no store is called `valkeys://`"),
             ("soloist.db", "the store is no URL"),
             ("/var/lib/a:b", "the store is no URL"),
             ("redis://", "the store's URL has no host"),

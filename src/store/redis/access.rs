@@ -1,0 +1,216 @@
+//! What a user of the server has to be allowed, and which of it one isn't.
+//!
+//! Each permission is tried by a call that changes nothing: the server judges permission before
+//! it looks at the arguments, so what would write is asked in a form that it refuses. Before
+//! 7.2 a script that is denied a command doesn't say which, hence all that asking.
+//!
+//! Must never: change anything, or need a permission of its own.
+
+use redis::{Pipeline, Value};
+
+use super::fault::Fault;
+use super::keys::Keys;
+
+/// Stands for a key among the words of a command.
+const KEY: &str = "\0key";
+/// Stands for the channel.
+const CHANNEL: &str = "\0channel";
+
+/// Every command that is used, with a call of it that does nothing. `SELECT` and those that
+/// every user may call are left out.
+const TRIALS: [(&str, &[&str]); 21] = [
+    ("+eval", &["EVAL", "return 0", "0"]),
+    ("+evalsha", &["EVALSHA", "no digest", "0"]),
+    ("+script|load", &["SCRIPT", "LOAD", "return 0"]),
+    ("+info", &["INFO", "server"]),
+    ("+time", &["TIME"]),
+    ("+hget", &["HGET", KEY, ""]),
+    ("+hgetall", &["HGETALL", KEY]),
+    ("+hkeys", &["HKEYS", KEY]),
+    ("+hmget", &["HMGET", KEY, ""]),
+    // A field without its value.
+    ("+hset", &["HSET", KEY, "", "", ""]),
+    ("+hdel", &["HDEL", KEY, ""]),
+    ("+zadd", &["ZADD", KEY, "no number", ""]),
+    ("+zrem", &["ZREM", KEY, ""]),
+    ("+zcard", &["ZCARD", KEY]),
+    ("+zrangebyscore", &["ZRANGEBYSCORE", KEY, "0", "0"]),
+    ("+xadd", &["XADD", KEY, "no id", "", ""]),
+    ("+xtrim", &["XTRIM", KEY, "MAXLEN", "0"]),
+    ("+xrange", &["XRANGE", KEY, "-", "+", "COUNT", "1"]),
+    ("+xrevrange", &["XREVRANGE", KEY, "+", "-", "COUNT", "1"]),
+    // News that say nothing.
+    ("+publish", &["PUBLISH", CHANNEL, ""]),
+    // Not tried: it would turn the connection into one that only listens.
+    ("+subscribe", &[]),
+];
+
+/// What only needs to be allowed where a database other than 0 is used.
+const SELECT: &str = "+select";
+
+/// Without these, news don't travel, and all else works.
+const OF_NEWS: [&str; 2] = ["+publish", "+subscribe"];
+
+/// The whole of what a user needs, for `ACL SETUSER`.
+pub(super) fn whole_rule(keys: &Keys) -> String {
+    let mut words = vec![keys_rule(keys), channel_rule(keys)];
+    words.extend(TRIALS.iter().map(|(rule, _)| (*rule).to_owned()));
+    words.push(SELECT.to_owned());
+    words.join(" ")
+}
+
+fn keys_rule(keys: &Keys) -> String {
+    format!("~{}*", keys.prefix)
+}
+
+pub(super) fn channel_rule(keys: &Keys) -> String {
+    format!("&{}", keys.events)
+}
+
+/// A key that is never used, of which a kind that is never used otherwise can't be.
+fn unused_key(keys: &Keys) -> String {
+    format!("{}#", keys.history_prefix)
+}
+
+/// All keys that a user has to be allowed; of histories and outputs any will do.
+fn all_keys(keys: &Keys) -> [String; 5] {
+    [
+        keys.jobs.clone(),
+        keys.agenda.clone(),
+        keys.replicas.clone(),
+        unused_key(keys),
+        format!("{}#", keys.output_prefix),
+    ]
+}
+
+/// The calls by which permissions are tried.
+pub(super) fn trials(keys: &Keys) -> Pipeline {
+    let mut commands = redis::pipe();
+    for (_, words) in tried() {
+        let mut words = words.iter();
+        let command = commands.cmd(words.next().copied().unwrap_or_default());
+        for word in words {
+            match *word {
+                KEY => command.arg(unused_key(keys)),
+                CHANNEL => command.arg(&keys.events),
+                word => command.arg(word),
+            };
+        }
+    }
+    for key in all_keys(keys) {
+        commands.cmd("EVAL").arg("return 0").arg(1).arg(key);
+    }
+    commands
+}
+
+fn tried() -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> {
+    TRIALS.iter().filter(|(_, words)| !words.is_empty())
+}
+
+/// What a user isn't allowed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Lacking {
+    /// Nothing works without these.
+    pub(super) needed: Vec<String>,
+    /// It takes longer without these.
+    pub(super) of_news: Vec<String>,
+}
+
+/// Reads the answers to [`trials`].
+pub(super) fn lacking(keys: &Keys, answers: &[Value]) -> Lacking {
+    let (of_commands, of_keys) = answers
+        .split_at_checked(tried().count())
+        .unwrap_or_default();
+    let mut lacking = Lacking::default();
+    let denied = tried()
+        .zip(of_commands)
+        .filter(|(_, answer)| is_denied(answer));
+    let denied: Vec<_> = denied.map(|(trial, _)| trial).collect();
+    let may_evaluate = !denied.iter().any(|(rule, _)| *rule == "+eval");
+    // Where a key is denied, so is every command on it: nothing is known of the command.
+    let keys_are_denied = may_evaluate && of_keys.iter().any(is_denied);
+    if keys_are_denied {
+        lacking.needed.push(keys_rule(keys));
+    }
+    for (rule, words) in denied {
+        if OF_NEWS.contains(rule) {
+            lacking.of_news = vec![(*rule).to_owned(), channel_rule(keys)];
+        } else if !(keys_are_denied && words.contains(&KEY)) {
+            lacking.needed.push((*rule).to_owned());
+        }
+    }
+    lacking
+}
+
+fn is_denied(answer: &Value) -> bool {
+    matches!(answer, Value::ServerError(error) if error.code() == "NOPERM")
+}
+
+/// Tells that news don't travel.
+pub(super) fn warn_of_news(store: &str, user: &str, rules: &[String]) {
+    let rules = rules.join(" ");
+    tracing::warn!(
+        store,
+        "news to other replicas don't travel, and are found later: \
+         the user `{user}` lacks {rules}; allow it with ACL SETUSER {user} {rules}"
+    );
+}
+
+/// What is told of a user who isn't allowed something.
+pub(super) fn lacks(place: &str, user: &str, rules: &[&str], keys: Option<&Keys>) -> Fault {
+    let rules = rules.join(" ");
+    let whole = keys.map_or_else(
+        || "docs/redis.md has all that soloist needs".to_owned(),
+        |keys| {
+            format!(
+                "all that soloist needs is ACL SETUSER {user} {}",
+                whole_rule(keys)
+            )
+        },
+    );
+    Fault::refused(
+        place,
+        format!("the user `{user}` may not do what soloist does (NOPERM): {rules} is missing"),
+        format!("allow it with ACL SETUSER {user} {rules}; {whole}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(denied: &[usize]) -> Vec<Value> {
+        let count = tried().count() + all_keys(&Keys::new("shop")).len();
+        let answer = |at| match denied.contains(&at) {
+            true => redis::parse_redis_value(b"-NOPERM no\r\n").unwrap(),
+            false => Value::Okay,
+        };
+        (0..count).map(answer).collect()
+    }
+
+    fn needed(denied: &[usize]) -> Vec<String> {
+        lacking(&Keys::new("shop"), &answers(denied)).needed
+    }
+
+    #[test]
+    fn a_denied_key_is_told_from_denied_commands() {
+        assert_eq!(
+            lacking(&Keys::new("shop"), &answers(&[])),
+            Lacking::default()
+        );
+        assert_eq!(needed(&[5, 9]), ["+hget", "+hset"]);
+        let commands = tried().count();
+        let all: Vec<usize> = (5..commands + 5).collect();
+        assert_eq!(needed(&all), [keys_rule(&Keys::new("shop"))]);
+        assert_eq!(needed(&[commands + 4]), [keys_rule(&Keys::new("shop"))]);
+    }
+
+    #[test]
+    fn the_manual_has_the_whole_rule() {
+        let manual = include_str!("../../../docs/redis.md");
+        let rule = whole_rule(&Keys::new("NAMESPACE"));
+        let words = manual.split_whitespace().filter(|word| *word != "\\");
+        let manual: Vec<&str> = words.collect();
+        assert!(manual.join(" ").contains(&rule), "{rule}");
+    }
+}
