@@ -15,7 +15,7 @@ use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
 use crate::clock::SystemClock;
 use crate::scheduler::job::check_name;
-use crate::store_url::{RedisUrl, TlsFiles, redact};
+use crate::store_url::{RedisUrl, SeveralUrl, TlsFiles, redact};
 
 /// The file of the embedded store, in a state directory.
 const FILE_NAME: &str = "soloist.db";
@@ -47,12 +47,12 @@ pub fn open_with(
         }
         Some(("memory", "")) => Ok(Arc::new(MemoryStore::new(clock))),
         Some(("memory", _)) => Err(bad_url(url, "`memory:` takes nothing after it")),
-        _ if RedisUrl::is_one(url) => Ok(Arc::new(RedisStore::open_with(url, namespace, files)?)),
-        Some((
-            "redis+sentinel" | "redis+cluster" | "redis+quorum" | "postgres" | "mysql" | "etcd"
-            | "zookeeper",
-            _,
-        )) => Err(bad_url(url, "not supported yet")),
+        _ if RedisUrl::is_one(url) || SeveralUrl::is_one(url) => {
+            Ok(Arc::new(RedisStore::open_with(url, namespace, files)?))
+        }
+        Some(("redis+quorum" | "postgres" | "mysql" | "etcd" | "zookeeper", _)) => {
+            Err(bad_url(url, "not supported yet"))
+        }
         _ => Err(bad_url(
             url,
             "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`",

@@ -10,6 +10,7 @@ mod figures;
 mod links;
 mod loss;
 mod refusals;
+mod sentinel;
 mod tls;
 mod ways;
 mod world;

@@ -67,6 +67,8 @@ struct Live {
     connection: MultiplexedConnection,
     server: Arc<ServerInfo>,
     number: u64,
+    /// The connector's term when it was made.
+    term: u64,
     /// It has answered a call.
     proven: Arc<AtomicBool>,
     driver: Arc<Driver>,
@@ -161,13 +163,14 @@ impl Link {
 }
 
 impl State {
-    fn connected(&mut self, opened: Opened) -> Live {
+    fn connected(&mut self, opened: Opened, term: u64) -> Live {
         self.made += 1;
         self.failed = None;
         let live = Live {
             connection: opened.connection,
             server: Arc::new(opened.server),
             number: self.made,
+            term,
             proven: Arc::default(),
             driver: Arc::new(opened.driver),
         };
@@ -261,8 +264,10 @@ impl Shared {
     async fn live(&self) -> Result<Live, Fault> {
         let mut state = self.state.lock().await;
         // One that was closed while nobody used it costs no call.
+        let term = self.connector.term();
         if let Some(live) = &state.live
             && !live.driver.has_stopped()
+            && live.term == term
         {
             return Ok(live.clone());
         }
@@ -275,7 +280,7 @@ impl Shared {
             Ok(opened) => {
                 let (store, server) = (self.connector.place(), opened.server.version);
                 tracing::debug!(store, %server, "connected");
-                Ok(state.connected(opened))
+                Ok(state.connected(opened, term))
             }
             Err(fault) => {
                 state.failed(fault.clone());

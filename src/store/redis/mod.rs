@@ -34,6 +34,7 @@ mod record;
 mod reply;
 mod request;
 mod scripts;
+mod sentinel;
 mod server;
 mod step;
 #[cfg(feature = "tls")]
@@ -96,8 +97,7 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::BadUrl`], also when one of the files can't be read.
     pub fn open_with(url: &str, namespace: &str, files: &TlsFiles) -> Result<Self, StoreError> {
-        let server = place::parse(url, files)?;
-        Self::reached_by(Arc::new(server), namespace)
+        Self::reached_by(place::parse(url, files)?, namespace)
     }
 
     /// The store in whatever server `connector` leads to.
