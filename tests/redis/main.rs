@@ -3,6 +3,7 @@
 
 mod access;
 mod basics;
+mod cluster;
 mod contention;
 mod crossing;
 mod faults;

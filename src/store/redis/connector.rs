@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::select_ok;
-use redis::RedisConnectionInfo;
 use redis::aio::AsyncStream;
+use redis::{RedisConnectionInfo, RedisError};
 use rustix::net::sockopt;
 use tokio::net::{TcpStream, UnixStream, lookup_host};
 
@@ -53,6 +53,20 @@ pub(super) trait Connector: Send + Sync {
     fn term(&self) -> u64 {
         0
     }
+
+    /// Requests have to say that they were sent here by another server.
+    fn asking(&self) -> bool {
+        false
+    }
+
+    /// Takes in an error that says where to go instead; answers whether it does. Nothing was done
+    /// then.
+    fn redirected(&self, _error: &RedisError) -> bool {
+        false
+    }
+
+    /// A connection broke off, or came to nothing: what led there is forgotten.
+    fn lost(&self) {}
 }
 
 /// Servers that are reached in the same way, each by its host.

@@ -21,6 +21,7 @@
 
 mod access;
 mod back_off;
+mod cluster;
 mod connector;
 mod fault;
 mod handshake;
@@ -97,7 +98,7 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::BadUrl`], also when one of the files can't be read.
     pub fn open_with(url: &str, namespace: &str, files: &TlsFiles) -> Result<Self, StoreError> {
-        Self::reached_by(place::parse(url, files)?, namespace)
+        Self::reached_by(place::parse(url, namespace, files)?, namespace)
     }
 
     /// The store in whatever server `connector` leads to.

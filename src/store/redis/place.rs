@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
+use super::cluster::Cluster;
 use super::connector::{Connector, Login, Nodes, Server};
+use super::keys::Keys;
 use super::sentinel::Sentinels;
 use super::tls::Tls;
 use crate::store::StoreError;
@@ -12,7 +14,11 @@ use crate::store_url::{Address, RedisUrl, Several, SeveralUrl, TlsFiles, redact}
 
 /// The way that a URL names. Nothing is connected; what a TLS connection takes is read once,
 /// so that a file that is missing is found now.
-pub(super) fn parse(url: &str, files: &TlsFiles) -> Result<Arc<dyn Connector>, StoreError> {
+pub(super) fn parse(
+    url: &str,
+    namespace: &str,
+    files: &TlsFiles,
+) -> Result<Arc<dyn Connector>, StoreError> {
     let bad = |cause: String| StoreError::BadUrl {
         url: redact(url),
         cause,
@@ -20,7 +26,7 @@ pub(super) fn parse(url: &str, files: &TlsFiles) -> Result<Arc<dyn Connector>, S
     if SeveralUrl::is_one(url) {
         let parsed = SeveralUrl::parse(url);
         let parsed = parsed.map_err(|error| bad(format!("{error}; {}", error.hint())))?;
-        return several(parsed, files).map_err(bad);
+        return several(parsed, namespace, files).map_err(bad);
     }
     if !RedisUrl::is_one(url) {
         let cause = "it starts with none of redis://, rediss:// and unix://";
@@ -45,7 +51,11 @@ pub(super) fn parse(url: &str, files: &TlsFiles) -> Result<Arc<dyn Connector>, S
 }
 
 /// The way to one of several servers. The error is a cause with its cure.
-fn several(url: SeveralUrl, files: &TlsFiles) -> Result<Arc<dyn Connector>, String> {
+fn several(
+    url: SeveralUrl,
+    namespace: &str,
+    files: &TlsFiles,
+) -> Result<Arc<dyn Connector>, String> {
     if url.tls {
         for (host, _) in &url.hosts {
             Tls::new(files, host)?;
@@ -73,7 +83,10 @@ fn several(url: SeveralUrl, files: &TlsFiles) -> Result<Arc<dyn Connector>, Stri
             };
             Ok(Arc::new(Sentinels::new(servers, login, url.hosts, master)))
         }
-        Several::Cluster => Err("clusters come next".to_owned()),
+        Several::Cluster => {
+            let key = Keys::new(namespace).jobs;
+            Ok(Arc::new(Cluster::new(servers, url.hosts, key)))
+        }
     }
 }
 
@@ -90,7 +103,7 @@ mod tests {
             "redis://:secret@host/seven",
             "redis+unix:relative?pass=secret",
         ] {
-            let error = parse(url, &TlsFiles::default());
+            let error = parse(url, "default", &TlsFiles::default());
             let error = error.map(|_| ()).unwrap_err().to_string();
             assert!(!error.contains("cret"), "{error}");
         }
