@@ -7,7 +7,7 @@ use std::ops::Range;
 
 pub(crate) use self::redis::{Address, RedisUrl};
 pub(crate) use self::several::{Several, SeveralUrl};
-pub use self::tls::TlsFiles;
+pub use self::tls::{StoreOptions, TlsFiles};
 
 mod redis;
 mod several;
@@ -153,6 +153,11 @@ pub fn check(url: &str) -> Result<(), StoreUrlError> {
         Some((scheme, _)) if is_scheme(scheme) => Err(StoreUrlError::Unknown(scheme.into())),
         _ => Err(StoreUrlError::NoScheme),
     }
+}
+
+/// Whether a URL names one or several Redis servers.
+pub(crate) fn is_redis(url: &str) -> bool {
+    RedisUrl::is_one(url) || SeveralUrl::is_one(url)
 }
 
 /// RFC 3986, section 3.1, and not so long that it could be a secret pasted into the wrong place.

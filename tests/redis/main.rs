@@ -2,6 +2,7 @@
 //! of leases when a server, or the link to it, dies, forgets, freezes, fills up or refuses.
 
 mod access;
+mod acknowledged;
 mod basics;
 mod cluster;
 mod contention;

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use futures_util::future::select_ok;
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, Pipeline, RedisError, Value};
+use redis::{Cmd, FromRedisValue as _, Pipeline, RedisError, Value};
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::{Instant, timeout};
 
@@ -342,6 +342,15 @@ impl Talk {
             }
             result => result,
         }
+    }
+
+    /// Waits until so many replicas have all that was written on this connection; answers how
+    /// many have (<https://redis.io/docs/latest/commands/wait/>).
+    pub(super) async fn wait(&mut self, replicas: u32, limit: Duration) -> Result<u32, RedisError> {
+        let mut command = redis::cmd("WAIT");
+        let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        command.arg(replicas).arg(limit);
+        u32::from_redis_value(self.send(command).await?).map_err(RedisError::from)
     }
 
     /// Sends a command. Where others sent us here, that is said first (`ASKING`).
