@@ -8,6 +8,7 @@ use tokio::runtime::Runtime;
 use super::{Exit, complain};
 use crate::config::SchedulerConfig;
 use crate::store::{self, Store, StoreError};
+use crate::store_url::StoreOptions;
 
 /// How long a command that only looks waits for the store.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -15,7 +16,11 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The store that the settings name. Nothing is connected yet.
 pub(super) fn open(scheduler: &SchedulerConfig) -> Result<Arc<dyn Store>, Exit> {
     let url = scheduler.store.as_deref();
-    let opened = store::open_with(url, &scheduler.namespace, &scheduler.tls);
+    let options = StoreOptions {
+        tls: scheduler.tls.clone(),
+        min_replicas_ack: scheduler.min_replicas_ack,
+    };
+    let opened = store::open_with(url, &scheduler.namespace, &options);
     opened.map_err(|error| refused(&error))
 }
 

@@ -67,10 +67,7 @@ pub(super) static SCHEDULER_KEYS: &[Key] = &[
         "revision",
         "today replicas with different tables run side by side",
     ),
-    later(
-        "min_replicas_ack",
-        "today a grant counts as soon as the store's primary has it",
-    ),
+    now("min_replicas_ack", "an integer", "min_replicas_ack = 1"),
     now("tls_ca", "a path", "tls_ca = \"/etc/soloist/ca.pem\""),
     now(
         "tls_cert",

@@ -24,6 +24,9 @@ const LONGEST_SHUTDOWN_GRACE: Duration = Duration::from_secs(86_400);
 /// How many attempts a replica may run at once.
 const RUNNING_LIMITS: RangeInclusive<u32> = 1..=100_000;
 
+/// Of how many replicas of the store's server an acknowledgement can be asked for.
+const ACKNOWLEDGEMENT_LIMITS: RangeInclusive<u32> = 0..=20;
+
 /// `[scheduler]`, with every default filled in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SchedulerConfig {
@@ -46,6 +49,8 @@ pub struct SchedulerConfig {
     pub max_running: Option<u32>,
     /// What a TLS connection to the store takes beside its URL. Default: the system's CAs.
     pub tls: TlsFiles,
+    /// How many replicas of the store's server must have a grant before it counts. Default 0.
+    pub min_replicas_ack: u32,
 }
 
 impl Default for SchedulerConfig {
@@ -60,6 +65,7 @@ impl Default for SchedulerConfig {
             tags: Tags::new(),
             max_running: None,
             tls: TlsFiles::default(),
+            min_replicas_ack: 0,
         }
     }
 }
@@ -113,10 +119,24 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>, path: &str) -
                 config.tags = tags.unwrap_or_default();
             }
             "max_running" => config.max_running = reader.integer(entry, RUNNING_LIMITS),
+            "min_replicas_ack" => {
+                let count = reader.integer(entry, ACKNOWLEDGEMENT_LIMITS);
+                config.min_replicas_ack = count.unwrap_or(config.min_replicas_ack);
+            }
             "listen" => read_listen(reader, entry),
             name if name.starts_with(TLS_PREFIX) => {}
             name => unreachable!("`{name}` is in SCHEDULER_KEYS as supported"),
         }
+    }
+    if let (Some(entry), Some(store)) = (section.get("min_replicas_ack"), &config.store)
+        && !store_url::is_redis(store)
+    {
+        let message = "`min_replicas_ack` has no effect: the store has no replicas".to_owned();
+        reader.error(
+            &entry.key_span,
+            message,
+            "leave it out, or name a Redis in `store`",
+        );
     }
     config.tls = tls::read(reader, section, config.store.as_deref(), path);
     config

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::raw::{Entry, Section};
 use super::read::{Reader, Text};
-use crate::store_url::{RedisUrl, TlsFiles};
+use crate::store_url::{RedisUrl, SeveralUrl, TlsFiles};
 
 /// Reads them. `store` is the URL beside them, if there is one and it is right; files are looked
 /// for beside the table at `path`.
@@ -45,7 +45,9 @@ pub(super) fn read(
 /// A store that is named on the command line alone may be any.
 fn refuse_without_tls(reader: &mut Reader<'_>, section: &Section<'_>, store: Option<&str>) {
     let Some(store) = store else { return };
-    if RedisUrl::parse(store).is_ok_and(|url| RedisUrl::is_one(store) && url.tls) {
+    let one = RedisUrl::parse(store).is_ok_and(|url| RedisUrl::is_one(store) && url.tls);
+    let several = SeveralUrl::is_one(store) && SeveralUrl::parse(store).is_ok_and(|url| url.tls);
+    if one || several {
         return;
     }
     for name in ["tls_ca", "tls_cert", "tls_key", "tls_server_name"] {

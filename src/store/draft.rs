@@ -60,6 +60,8 @@ pub(super) struct Changes {
     pub(super) lines: Vec<Line>,
     /// To be told once all is written.
     pub(super) news: BTreeSet<StoreEvent>,
+    /// The answer promises something, be it what an earlier request wrote.
+    pub(super) promises: bool,
 }
 
 impl Changes {
@@ -115,6 +117,11 @@ impl<'r> Draft<'r> {
             changes: Changes::default(),
             item: Item::default(),
         }
+    }
+
+    /// The answer promises what is written by now.
+    pub(super) fn promise(&mut self) {
+        self.changes.promises = true;
     }
 
     pub(super) fn clock_us(&self) -> i64 {

@@ -197,8 +197,15 @@ impl<E: Engine> Store for E {
             ..terms(self, subjects, Room::Takes)?
         };
         let (caller, claims) = (caller.clone(), claims.to_vec());
-        self.transact(terms, move |draft| batch::claim(draft, &caller, &claims))
-            .await
+        self.transact(terms, move |draft| {
+            let answered = batch::claim(draft, &caller, &claims)?;
+            let granted = |answer: &ClaimAnswer| matches!(answer, ClaimAnswer::Granted(_));
+            if answered.answer.iter().any(granted) {
+                draft.promise();
+            }
+            Ok(answered)
+        })
+        .await
     }
 
     async fn renew(
@@ -211,8 +218,11 @@ impl<E: Engine> Store for E {
             .map(|renewal| (&renewal.occurrence.job, renewal.shard, &[][..]));
         let terms = terms(self, subjects, Room::Frees)?;
         let (caller, renewals) = (caller.clone(), renewals.to_vec());
-        self.transact(terms, move |draft| batch::renew(draft, &caller, &renewals))
-            .await
+        self.transact(terms, move |draft| {
+            draft.promise();
+            batch::renew(draft, &caller, &renewals)
+        })
+        .await
     }
 
     async fn release(
@@ -227,6 +237,7 @@ impl<E: Engine> Store for E {
         let terms = terms(self, subjects, Room::Frees)?;
         let (caller, releases) = (caller.clone(), releases.to_vec());
         self.transact(terms, move |draft| {
+            draft.promise();
             batch::release(draft, &caller, &releases)
         })
         .await
@@ -242,8 +253,11 @@ impl<E: Engine> Store for E {
             .map(|order| (&order.job, 0, &*order.dependents));
         let terms = terms(self, subjects, Room::Takes)?;
         let (caller, orders) = (caller.clone(), orders.to_vec());
-        self.transact(terms, move |draft| batch::order(draft, &caller, &orders))
-            .await
+        self.transact(terms, move |draft| {
+            draft.promise();
+            batch::order(draft, &caller, &orders)
+        })
+        .await
     }
 
     async fn observe(

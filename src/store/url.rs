@@ -15,7 +15,7 @@ use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
 use crate::clock::SystemClock;
 use crate::scheduler::job::check_name;
-use crate::store_url::{RedisUrl, TlsFiles, redact};
+use crate::store_url::{RedisUrl, SeveralUrl, StoreOptions, redact};
 
 /// The file of the embedded store, in a state directory.
 const FILE_NAME: &str = "soloist.db";
@@ -23,14 +23,14 @@ const FILE_NAME: &str = "soloist.db";
 /// The store that `url` names; none: a file in the state directory. `namespace` keeps fleets
 /// in one store apart. Nothing is connected or opened: see [`Store::ready`].
 pub fn open(url: Option<&str>, namespace: &str) -> Result<Arc<dyn Store>, StoreError> {
-    open_with(url, namespace, &TlsFiles::default())
+    open_with(url, namespace, &StoreOptions::default())
 }
 
-/// The same, with what a `rediss://` URL leaves unsaid; a store without TLS takes no notice.
+/// The same, with what the URL leaves unsaid; a store without TLS takes no notice of that part.
 pub fn open_with(
     url: Option<&str>,
     namespace: &str,
-    files: &TlsFiles,
+    options: &StoreOptions,
 ) -> Result<Arc<dyn Store>, StoreError> {
     let clock = Arc::new(SystemClock);
     let Some(url) = url else {
@@ -47,12 +47,12 @@ pub fn open_with(
         }
         Some(("memory", "")) => Ok(Arc::new(MemoryStore::new(clock))),
         Some(("memory", _)) => Err(bad_url(url, "`memory:` takes nothing after it")),
-        _ if RedisUrl::is_one(url) => Ok(Arc::new(RedisStore::open_with(url, namespace, files)?)),
-        Some((
-            "redis+sentinel" | "redis+cluster" | "redis+quorum" | "postgres" | "mysql" | "etcd"
-            | "zookeeper",
-            _,
-        )) => Err(bad_url(url, "not supported yet")),
+        _ if RedisUrl::is_one(url) || SeveralUrl::is_one(url) => {
+            Ok(Arc::new(RedisStore::open_with(url, namespace, options)?))
+        }
+        Some(("redis+quorum" | "postgres" | "mysql" | "etcd" | "zookeeper", _)) => {
+            Err(bad_url(url, "not supported yet"))
+        }
         _ => Err(bad_url(
             url,
             "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`",

@@ -6,9 +6,11 @@
 use std::ops::Range;
 
 pub(crate) use self::redis::{Address, RedisUrl};
-pub use self::tls::TlsFiles;
+pub(crate) use self::several::{Several, SeveralUrl};
+pub use self::tls::{StoreOptions, TlsFiles};
 
 mod redis;
+mod several;
 mod tls;
 
 /// What stands in place of a password.
@@ -18,25 +20,21 @@ const REDACTED: &str = "***";
 const KINDS: &str = "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`; leave it out for an embedded SQLite file";
 
 /// The beginnings of the URLs that name a store that this version opens.
-const NOW: [&str; 6] = [
+const NOW: [&str; 10] = [
     "sqlite:",
     "memory:",
     "redis://",
     "rediss://",
     "unix:",
     "redis+unix:",
+    "redis+sentinel://",
+    "rediss+sentinel://",
+    "redis+cluster://",
+    "rediss+cluster://",
 ];
 
 /// The beginnings of those that a later version will, with what to do until then.
-const LATER: [(&str, &str); 7] = [
-    (
-        "redis+sentinel://",
-        "today one Redis is the store: name the master itself, `redis://HOST:PORT`",
-    ),
-    (
-        "redis+cluster://",
-        "today one Redis is the store: run one beside the cluster, `redis://HOST:PORT`",
-    ),
+const LATER: [(&str, &str); 5] = [
     (
         "redis+quorum://",
         "today one Redis is the store: `redis://HOST:PORT`",
@@ -139,6 +137,9 @@ pub fn check(url: &str) -> Result<(), StoreUrlError> {
     if RedisUrl::is_one(url) {
         return RedisUrl::parse(url).map(|_| ());
     }
+    if SeveralUrl::is_one(url) {
+        return SeveralUrl::parse(url).map(|_| ());
+    }
     if NOW.iter().any(|beginning| begins(beginning)) {
         return Ok(());
     }
@@ -152,6 +153,11 @@ pub fn check(url: &str) -> Result<(), StoreUrlError> {
         Some((scheme, _)) if is_scheme(scheme) => Err(StoreUrlError::Unknown(scheme.into())),
         _ => Err(StoreUrlError::NoScheme),
     }
+}
+
+/// Whether a URL names one or several Redis servers.
+pub(crate) fn is_redis(url: &str) -> bool {
+    RedisUrl::is_one(url) || SeveralUrl::is_one(url)
 }
 
 /// RFC 3986, section 3.1, and not so long that it could be a secret pasted into the wrong place.

@@ -186,14 +186,14 @@ impl RedisUrl {
 }
 
 /// What is before the first such character, and what is after it.
-fn split_off(text: &str, at: char) -> (&str, Option<&str>) {
+pub(super) fn split_off(text: &str, at: char) -> (&str, Option<&str>) {
     match text.split_once(at) {
         Some((before, after)) => (before, Some(after)),
         None => (text, None),
     }
 }
 
-fn parameters(query: Option<&str>) -> impl Iterator<Item = (String, String)> {
+pub(super) fn parameters(query: Option<&str>) -> impl Iterator<Item = (String, String)> {
     let pairs = query.unwrap_or_default().split('&');
     pairs.filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -201,7 +201,7 @@ fn parameters(query: Option<&str>) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-fn unknown_parameter(name: &str, cure: &'static str) -> StoreUrlError {
+pub(super) fn unknown_parameter(name: &str, cure: &'static str) -> StoreUrlError {
     if UNVERIFIED.iter().any(|part| name.contains(part)) {
         return unverified();
     }
@@ -217,7 +217,7 @@ fn unverified() -> StoreUrlError {
 }
 
 /// `#insecure` is how clients in Rust are told to trust anybody.
-fn refuse_fragment(fragment: Option<&str>) -> Result<(), StoreUrlError> {
+pub(super) fn refuse_fragment(fragment: Option<&str>) -> Result<(), StoreUrlError> {
     match fragment {
         None => Ok(()),
         Some(text) if UNVERIFIED.iter().any(|part| text.contains(part)) => Err(unverified()),
@@ -225,10 +225,10 @@ fn refuse_fragment(fragment: Option<&str>) -> Result<(), StoreUrlError> {
     }
 }
 
-type Credentials = (Option<String>, Option<String>);
+pub(super) type Credentials = (Option<String>, Option<String>);
 
 /// `USER:PASSWORD`, either of which may be empty.
-fn credentials(user_info: &str) -> Result<Credentials, StoreUrlError> {
+pub(super) fn credentials(user_info: &str) -> Result<Credentials, StoreUrlError> {
     let (user, password) = split_off(user_info, ':');
     let decode = |text: &str| decoded(text).map(|text| Some(text).filter(|text| !text.is_empty()));
     checked(decode(user)?, password.map_or(Ok(None), decode)?)
@@ -242,12 +242,21 @@ fn checked(user: Option<String>, password: Option<String>) -> Result<Credentials
     }
 }
 
-fn number(db: &str) -> Result<u32, StoreUrlError> {
+pub(super) fn number(db: &str) -> Result<u32, StoreUrlError> {
     db.parse()
         .map_err(|_| wrong("the database of the store's URL is no number"))
 }
 
 fn address(authority: &str) -> Result<Address, StoreUrlError> {
+    let (host, port) = host_and_port(authority, DEFAULT_PORT)?;
+    Ok(Address::Tcp { host, port })
+}
+
+/// `HOST[:PORT]`, the host without its brackets.
+pub(super) fn host_and_port(
+    authority: &str,
+    default_port: u16,
+) -> Result<(String, u16), StoreUrlError> {
     let (host, port) = match authority.rsplit_once(':') {
         // The colons of `[::1]` are no port's.
         Some((_, port)) if port.ends_with(']') => (authority, None),
@@ -264,12 +273,8 @@ fn address(authority: &str) -> Result<Address, StoreUrlError> {
     if host.contains(|c: char| c.is_whitespace() || "[]%,".contains(c)) {
         return Err(wrong("the host of the store's URL is no host's name"));
     }
-    let port = port.map_or(Ok(DEFAULT_PORT), str::parse);
-    match port {
-        Ok(port) if port != 0 => Ok(Address::Tcp {
-            host: host.to_owned(),
-            port,
-        }),
+    match port.map_or(Ok(default_port), str::parse) {
+        Ok(port) if port != 0 => Ok((host.to_owned(), port)),
         _ => Err(wrong(
             "the port of the store's URL is no number from 1 to 65535",
         )),
@@ -278,7 +283,7 @@ fn address(authority: &str) -> Result<Address, StoreUrlError> {
 
 /// The text with its percent-encoded bytes (RFC 3986, section 2.1) decoded. A `%` after which no
 /// two hexadecimal digits follow stands for itself, as a password is often written as it is.
-fn decoded(text: &str) -> Result<String, StoreUrlError> {
+pub(super) fn decoded(text: &str) -> Result<String, StoreUrlError> {
     let bytes = text.as_bytes();
     let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16);
     let mut decoded = Vec::with_capacity(bytes.len());

@@ -20,6 +20,24 @@ pub struct TlsFiles {
     pub server_name: Option<String>,
 }
 
+/// What a store takes beside its URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// For a connection with TLS.
+    pub tls: TlsFiles,
+    /// How many replicas of the server have to acknowledge what is written before it counts.
+    pub min_replicas_ack: u32,
+}
+
+impl From<TlsFiles> for StoreOptions {
+    fn from(tls: TlsFiles) -> Self {
+        Self {
+            tls,
+            ..Self::default()
+        }
+    }
+}
+
 impl TlsFiles {
     /// Nothing was said.
     pub fn is_empty(&self) -> bool {

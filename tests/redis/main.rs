@@ -2,7 +2,9 @@
 //! of leases when a server, or the link to it, dies, forgets, freezes, fills up or refuses.
 
 mod access;
+mod acknowledged;
 mod basics;
+mod cluster;
 mod contention;
 mod crossing;
 mod faults;
@@ -10,6 +12,7 @@ mod figures;
 mod links;
 mod loss;
 mod refusals;
+mod sentinel;
 mod tls;
 mod ways;
 mod world;

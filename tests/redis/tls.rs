@@ -92,7 +92,8 @@ impl Certificates {
 
 fn store(server: &RedisServer, files: &TlsFiles) -> RedisStore {
     let url = format!("rediss://localhost:{}", server.tls_port());
-    RedisStore::open_with(&url, &fresh_namespace(), files).expect("files that can be read")
+    RedisStore::open_with(&url, &fresh_namespace(), &files.clone().into())
+        .expect("files that can be read")
 }
 
 async fn works(store: &RedisStore) {
@@ -122,7 +123,7 @@ async fn a_server_of_a_given_ca_is_trusted() {
     let ca = certificates.authority("ca");
     certificates.sign(&ca, "server", |_| {});
     let server = certificates.server("server", "ca", "no");
-    let store = store(&server, &certificates.trusting("ca"));
+    let store = store(&server, &certificates.trusting("ca").into());
     works(&store).await;
     let place = format!("rediss://localhost:{}/0", server.tls_port());
     assert_eq!(store.place(), place);
@@ -279,7 +280,7 @@ async fn files_that_are_no_certificates_are_found_before_anything_is_connected()
         (showing("one.pem", "one.pem"), "holds no private key"),
         (showing("one.pem", "two.key"), "don't belong together"),
     ] {
-        let opened = RedisStore::open_with("rediss://:secret@h", "x", &files);
+        let opened = RedisStore::open_with("rediss://:secret@h", "x", &files.clone().into());
         let error = opened.map(|store| store.place()).expect_err(cause);
         assert!(matches!(error, StoreError::BadUrl { .. }), "{error}");
         assert!(error.to_string().contains(cause), "{error}");
@@ -312,7 +313,7 @@ async fn the_server_is_told_which_name_is_meant() {
             ..certificates.trusting("ca")
         };
         let url = format!("rediss://localhost:{port}");
-        let store = RedisStore::open_with(&url, "x", &files).unwrap();
+        let store = RedisStore::open_with(&url, "x", &files.clone().into()).unwrap();
         assert!(store.ready().await.is_err());
         assert_eq!(heard.join().unwrap().as_deref(), Some(told));
     }

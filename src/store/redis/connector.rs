@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::select_ok;
-use redis::RedisConnectionInfo;
 use redis::aio::AsyncStream;
+use redis::{RedisConnectionInfo, RedisError};
 use rustix::net::sockopt;
 use tokio::net::{TcpStream, UnixStream, lookup_host};
 
 use super::fault::Fault;
 use super::tls::Tls;
-use crate::store_url::Address;
+use crate::store_url::{Address, TlsFiles};
 
 /// When an idle connection is first probed, how often then, and how many probes may be lost: a
 /// peer that vanished without a word is noticed even where nothing is sent.
@@ -48,6 +48,55 @@ pub(super) trait Connector: Send + Sync {
 
     /// A new stream, on which nothing was said yet. Whoever asks sees to the time-out.
     async fn reach(&self) -> Result<Stream, Fault>;
+
+    /// Rises when connections that were made before lead to the wrong server, or may.
+    fn term(&self) -> u64 {
+        0
+    }
+
+    /// Requests have to say that they were sent here by another server.
+    fn asking(&self) -> bool {
+        false
+    }
+
+    /// Takes in an error that says where to go instead; answers whether it does. Nothing was done
+    /// then.
+    fn redirected(&self, _error: &RedisError) -> bool {
+        false
+    }
+
+    /// A connection broke off, or came to nothing: what led there is forgotten.
+    fn lost(&self) {}
+}
+
+/// Servers that are reached in the same way, each by its host.
+#[derive(Clone)]
+pub(super) struct Nodes {
+    /// Of all of them together.
+    pub(super) place: String,
+    /// None without TLS.
+    pub(super) tls: Option<TlsFiles>,
+    pub(super) login: Login,
+}
+
+impl Nodes {
+    /// One of them.
+    pub(super) fn server(&self, host: &str, port: u16) -> Result<Server, Fault> {
+        let tls = self.tls.as_ref().map(|files| Tls::new(files, host));
+        let cure = "see `tls_ca`, `tls_cert`, `tls_key` and `tls_server_name` in [scheduler]";
+        let tls = tls
+            .transpose()
+            .map_err(|cause| Fault::refused(&self.place, cause, cure).disconnecting())?;
+        Ok(Server {
+            place: format!("{} ({host}:{port})", self.place),
+            address: Address::Tcp {
+                host: host.to_owned(),
+                port,
+            },
+            tls,
+            login: self.login.clone(),
+        })
+    }
 }
 
 /// As whom, and to which database.

@@ -168,7 +168,7 @@ pub(super) const CREDENTIALS: &str = "set user and password in the store's URL, 
 const UNKNOWN: &str = "no cure is known; the server's own log may say more";
 
 const OF_A_CLUSTER: &str = "it is a node of a cluster, and not the one that has our keys";
-const NOT_A_CLUSTER: &str = "name a Redis that is no cluster's";
+const NOT_A_CLUSTER: &str = "name the cluster in the store's URL, redis+cluster://HOST:PORT";
 
 /// What each code means. `NOSCRIPT` is here for a server that forgets a script that it was just
 /// sent: else the script is sent once more, and nobody hears of it.

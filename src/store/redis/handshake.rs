@@ -64,6 +64,20 @@ impl Drop for Driver {
 /// Makes a connection. Whoever asks sees to the time-out.
 pub(super) async fn open(connector: &dyn Connector) -> Result<Opened, Fault> {
     let place = connector.place();
+    let (mut connection, driver) = talk(connector).await?;
+    let server = get_ready(&mut connection, place, connector.login()).await?;
+    Ok(Opened {
+        connection,
+        driver,
+        server,
+    })
+}
+
+/// Makes a connection on which nothing but the login was said.
+pub(super) async fn talk(
+    connector: &dyn Connector,
+) -> Result<(MultiplexedConnection, Driver), Fault> {
+    let place = connector.place();
     let stream = reach(connector).await?;
     // The time-outs are of whole calls; the client's own would cut long answers off.
     let config = AsyncConnectionConfig::new()
@@ -77,12 +91,7 @@ pub(super) async fn open(connector: &dyn Connector) -> Result<Opened, Fault> {
         .map_err(told)?;
     let driver = Driver(tokio::spawn(driver));
     log_in(&mut connection, place, connector.login()).await?;
-    let server = get_ready(&mut connection, place, connector.login()).await?;
-    Ok(Opened {
-        connection,
-        driver,
-        server,
-    })
+    Ok((connection, driver))
 }
 
 /// A stream on which the server has answered.
@@ -229,7 +238,11 @@ async fn get_ready(
     if let Some(error) = told.or(not_loaded) {
         return Err(Fault::of(place, &error).disconnecting());
     }
-    ServerInfo::read(place, about).map_err(Fault::disconnecting)
+    let server = ServerInfo::read(place, about).map_err(Fault::disconnecting)?;
+    match server.is_master {
+        true => Ok(server),
+        false => Err(Fault::of_code(place, "READONLY")),
+    }
 }
 
 /// Sends commands in one go; an error among the answers stays where it is.

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use futures_util::future::select_ok;
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, Pipeline, RedisError, Value};
+use redis::{Cmd, FromRedisValue as _, Pipeline, RedisError, Value};
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::{Instant, timeout};
 
@@ -67,6 +67,8 @@ struct Live {
     connection: MultiplexedConnection,
     server: Arc<ServerInfo>,
     number: u64,
+    /// The connector's term when it was made.
+    term: u64,
     /// It has answered a call.
     proven: Arc<AtomicBool>,
     driver: Arc<Driver>,
@@ -138,7 +140,7 @@ impl Link {
     /// answers is the error of all.
     pub(super) async fn send(&self, commands: Pipeline) -> Result<Vec<Value>, Fault> {
         let work = |mut talk: Talk| async move {
-            let answers = handshake::ask(&mut talk.connection, &commands).await?;
+            let answers = talk.send_all(&commands).await?;
             answers.into_iter().map(Value::extract_error).collect()
         };
         self.converse(work).await
@@ -146,8 +148,7 @@ impl Link {
 
     /// The same; an error among the answers stays where it is.
     pub(super) async fn try_out(&self, commands: Pipeline) -> Result<Vec<Value>, Fault> {
-        let work =
-            |mut talk: Talk| async move { handshake::ask(&mut talk.connection, &commands).await };
+        let work = |mut talk: Talk| async move { talk.send_all(&commands).await };
         self.converse(work).await
     }
 
@@ -161,13 +162,14 @@ impl Link {
 }
 
 impl State {
-    fn connected(&mut self, opened: Opened) -> Live {
+    fn connected(&mut self, opened: Opened, term: u64) -> Live {
         self.made += 1;
         self.failed = None;
         let live = Live {
             connection: opened.connection,
             server: Arc::new(opened.server),
             number: self.made,
+            term,
             proven: Arc::default(),
             driver: Arc::new(opened.driver),
         };
@@ -209,6 +211,7 @@ impl Shared {
             return Err(self.late("while it was being connected"));
         }
         let talk = Talk {
+            asking: self.connector.asking(),
             connection: live.connection.clone(),
             server: Arc::clone(&live.server),
         };
@@ -225,10 +228,16 @@ impl Shared {
     /// Tells what came of a call, and lets go of its connection where that is of no use any
     /// more.
     async fn settle<T>(&self, live: &Live, outcome: Outcome<T>) -> Result<T, Fault> {
+        let mut redirected = false;
         let fault = match outcome {
             Outcome::Answered(Ok(value)) => {
                 live.proven.store(true, Ordering::Relaxed);
                 return Ok(value);
+            }
+            Outcome::Answered(Err(error)) if self.connector.redirected(&error) => {
+                redirected = true;
+                let cause = format!("its keys are elsewhere ({error})");
+                Fault::unreachable(self.connector.place(), cause)
             }
             Outcome::Answered(Err(error)) => Fault::of(self.connector.place(), &error),
             Outcome::OutOfTime => {
@@ -239,6 +248,9 @@ impl Shared {
             Outcome::GivenUp => self.late("before its caller gave up"),
         };
         if fault.disconnect {
+            if !redirected {
+                self.connector.lost();
+            }
             let mut state = self.state.lock().await;
             let current = state.live.as_ref().map(|live| live.number);
             if current == Some(live.number) {
@@ -261,8 +273,10 @@ impl Shared {
     async fn live(&self) -> Result<Live, Fault> {
         let mut state = self.state.lock().await;
         // One that was closed while nobody used it costs no call.
+        let term = self.connector.term();
         if let Some(live) = &state.live
             && !live.driver.has_stopped()
+            && live.term == term
         {
             return Ok(live.clone());
         }
@@ -275,9 +289,10 @@ impl Shared {
             Ok(opened) => {
                 let (store, server) = (self.connector.place(), opened.server.version);
                 tracing::debug!(store, %server, "connected");
-                Ok(state.connected(opened))
+                Ok(state.connected(opened, term))
             }
             Err(fault) => {
+                self.connector.lost();
                 state.failed(fault.clone());
                 Err(fault)
             }
@@ -309,6 +324,7 @@ impl Shared {
 
 /// A connection for as long as one call lasts: what it asks, one server answers.
 pub(super) struct Talk {
+    asking: bool,
     connection: MultiplexedConnection,
     server: Arc<ServerInfo>,
 }
@@ -318,22 +334,48 @@ impl Talk {
     /// sent once more with its text, which the server keeps: whatever flushes the scripts in
     /// between can't come between those two. Calls in flight beside it find out by themselves.
     pub(super) async fn run(&mut self, request: &Request) -> Result<Value, RedisError> {
-        let run_id = &self.server.run_id;
-        let by_digest = request.command(Call::ByDigest, run_id);
-        match send_one(&mut self.connection, &by_digest).await {
+        let by_digest = request.command(Call::ByDigest, &self.server.run_id);
+        match self.send(by_digest).await {
             Err(error) if error.code() == Some("NOSCRIPT") => {
-                let by_text = request.command(Call::ByText, run_id);
-                send_one(&mut self.connection, &by_text).await
+                let by_text = request.command(Call::ByText, &self.server.run_id);
+                self.send(by_text).await
             }
             result => result,
         }
     }
-}
 
-async fn send_one(
-    connection: &mut MultiplexedConnection,
-    command: &Cmd,
-) -> Result<Value, RedisError> {
-    let answer = connection.send_packed_command(command).await?;
-    answer.extract_error()
+    /// Waits until so many replicas have all that was written on this connection; answers how
+    /// many have (<https://redis.io/docs/latest/commands/wait/>).
+    pub(super) async fn wait(&mut self, replicas: u32, limit: Duration) -> Result<u32, RedisError> {
+        let mut command = redis::cmd("WAIT");
+        let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        command.arg(replicas).arg(limit);
+        u32::from_redis_value(self.send(command).await?).map_err(RedisError::from)
+    }
+
+    /// Sends a command. Where others sent us here, that is said first (`ASKING`).
+    async fn send(&mut self, command: Cmd) -> Result<Value, RedisError> {
+        if !self.asking {
+            let answer = self.connection.send_packed_command(&command).await?;
+            return answer.extract_error();
+        }
+        let mut commands = redis::pipe();
+        commands.add_command(command);
+        let answers = self.send_all(&commands).await?;
+        let answer = answers.into_iter().next_back();
+        answer.unwrap_or(Value::Nil).extract_error()
+    }
+
+    /// The same with several; an error among the answers stays where it is.
+    async fn send_all(&mut self, commands: &Pipeline) -> Result<Vec<Value>, RedisError> {
+        if !self.asking {
+            return handshake::ask(&mut self.connection, commands).await;
+        }
+        let mut asking = redis::pipe();
+        for command in commands.cmd_iter() {
+            asking.cmd("ASKING").ignore();
+            asking.add_command(command.clone());
+        }
+        handshake::ask(&mut self.connection, &asking).await
+    }
 }

@@ -21,6 +21,8 @@ use crate::store::StoreEvent;
 
 /// How long subscribing may take.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a silent connection is asked whether it leads to the right server.
+const TERM_CHECK: Duration = Duration::from_secs(1);
 /// How long after a failure it is tried again.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(100);
 /// How long at most. A user that may not subscribe is asked for no more often.
@@ -53,6 +55,7 @@ impl Subscription {
         let mut told_before = false;
         let mut back_off = BackOff::new(FIRST_BACK_OFF, LONGEST_BACK_OFF);
         loop {
+            let term = self.connector.term();
             match timeout(SUBSCRIBE_TIMEOUT, self.subscribe()).await {
                 Ok(Ok(messages)) => {
                     back_off.reset();
@@ -60,7 +63,7 @@ impl Subscription {
                         self.tell(StoreEvent::Reconnected);
                     }
                     heard_before = true;
-                    self.hear(messages).await;
+                    self.hear(messages, term).await;
                 }
                 Ok(Err(fault)) => self.report(&fault, &mut told_before),
                 Err(_) => {
@@ -72,8 +75,14 @@ impl Subscription {
         }
     }
 
-    async fn hear(&self, mut messages: PubSubStream) {
-        while let Some(message) = messages.next().await {
+    /// Until the connection breaks off, or leads to the wrong server.
+    async fn hear(&self, mut messages: PubSubStream, term: u64) {
+        while self.connector.term() == term {
+            let message = match timeout(TERM_CHECK, messages.next()).await {
+                Ok(Some(message)) => message,
+                Ok(None) => return,
+                Err(_) => continue,
+            };
             let told: String = message.get_payload().unwrap_or_default();
             let events = news::read(&told).into_iter();
             events.for_each(|event| self.tell(event));

@@ -21,6 +21,7 @@
 
 mod access;
 mod back_off;
+mod cluster;
 mod connector;
 mod fault;
 mod handshake;
@@ -34,6 +35,7 @@ mod record;
 mod reply;
 mod request;
 mod scripts;
+mod sentinel;
 mod server;
 mod step;
 #[cfg(feature = "tls")]
@@ -60,7 +62,7 @@ use super::engine::{Engine, Look, Room, Survey, Terms};
 use super::{AttemptRecord, Caller, EVENT_CAPACITY, ReplicaInfo, Scope, StoreError, StoreEvent};
 use crate::scheduler::job::{JobName, check_name};
 use crate::scheduler::lease::{Output, Replica, RunId};
-use crate::store_url::TlsFiles;
+use crate::store_url::StoreOptions;
 
 /// How long a call that leases hang on may take. Callers with shorter leases give up sooner.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -76,6 +78,8 @@ pub struct RedisStore {
     /// All else that replicas ask: claims, observations.
     asking: Link,
     reader: Reader,
+    /// How many replicas have to have what is written before it counts.
+    acknowledgements: u32,
     connector: Arc<dyn Connector>,
     events: broadcast::Sender<StoreEvent>,
     listener: OnceLock<Listener>,
@@ -88,20 +92,28 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::BadUrl`] when the URL, or the namespace, can't be one.
     pub fn open(url: &str, namespace: &str) -> Result<Self, StoreError> {
-        Self::open_with(url, namespace, &TlsFiles::default())
+        Self::open_with(url, namespace, &StoreOptions::default())
     }
 
-    /// The same, with what a `rediss://` URL leaves unsaid.
+    /// The same, with what the URL leaves unsaid.
     ///
     /// # Errors
     /// [`StoreError::BadUrl`], also when one of the files can't be read.
-    pub fn open_with(url: &str, namespace: &str, files: &TlsFiles) -> Result<Self, StoreError> {
-        let server = place::parse(url, files)?;
-        Self::reached_by(Arc::new(server), namespace)
+    pub fn open_with(
+        url: &str,
+        namespace: &str,
+        options: &StoreOptions,
+    ) -> Result<Self, StoreError> {
+        let connector = place::parse(url, namespace, &options.tls)?;
+        Self::reached_by(connector, namespace, options.min_replicas_ack)
     }
 
     /// The store in whatever server `connector` leads to.
-    fn reached_by(connector: Arc<dyn Connector>, namespace: &str) -> Result<Self, StoreError> {
+    fn reached_by(
+        connector: Arc<dyn Connector>,
+        namespace: &str,
+        acknowledgements: u32,
+    ) -> Result<Self, StoreError> {
         let place = connector.place().to_owned();
         check_name(namespace).map_err(|error| StoreError::BadUrl {
             url: place.clone(),
@@ -118,6 +130,7 @@ impl RedisStore {
             connector,
             place,
             keys,
+            acknowledgements,
         })
     }
 
@@ -210,6 +223,7 @@ impl Engine for RedisStore {
             place: self.place.clone(),
             keys: self.keys.clone(),
             terms,
+            acknowledgements: self.acknowledgements,
         };
         let link = match plan.terms.room {
             Room::Takes => &self.asking,

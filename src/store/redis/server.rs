@@ -22,6 +22,8 @@ pub(super) struct ServerInfo {
     /// Which process this is: drawn anew at each start.
     pub(super) run_id: String,
     pub(super) version: Version,
+    /// It takes writes: it is nobody's replica.
+    pub(super) is_master: bool,
     /// What it deletes when memory runs short, as `maxmemory-policy` has it.
     pub(super) eviction: String,
 }
@@ -41,7 +43,7 @@ impl ServerInfo {
     /// an older server is to be told from its version, not from a syntax error.
     pub(super) fn questions() -> Pipeline {
         let mut commands = redis::pipe();
-        for section in ["server", "memory"] {
+        for section in ["server", "memory", "replication"] {
             commands.cmd("INFO").arg(section);
         }
         commands
@@ -66,6 +68,7 @@ impl ServerInfo {
         Ok(Self {
             run_id: run_id.to_owned(),
             version,
+            is_master: field("role").is_none_or(|role| role == "master"),
             eviction: field("maxmemory_policy").unwrap_or_default().to_owned(),
         })
     }

@@ -8,6 +8,8 @@
 //!
 //! Must never: answer what was not written, or go on for ever.
 
+use std::time::Duration;
+
 use redis::RedisError;
 
 use super::fault::Fault;
@@ -27,7 +29,12 @@ pub(super) struct Plan {
     pub(super) place: String,
     pub(super) keys: Keys,
     pub(super) terms: Terms,
+    /// How many replicas have to have what is written before it counts.
+    pub(super) acknowledgements: u32,
 }
+
+/// How long replicas get to acknowledge. A part of a call, which waits for them no longer.
+const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Takes a step. The outer error is of the connection.
 pub(super) async fn take<R, S>(
@@ -39,7 +46,12 @@ where
     R: Send,
     S: FnMut(&mut Draft<'_>) -> Result<R, draft::Fault> + Send,
 {
-    let Plan { place, keys, terms } = plan;
+    let Plan {
+        place,
+        keys,
+        terms,
+        acknowledgements,
+    } = plan;
     let misread = |misread: Misread| Fault::misread(&place, &misread).error;
     let reply = talk.run(&request::read(&keys, &terms.jobs)).await?;
     let mut shown = match reply::shown(&reply, &terms.jobs) {
@@ -53,7 +65,8 @@ where
             Err(fault) => return Ok(Err(fault.at(&place))),
         };
         let changes = draft.finish();
-        if changes.is_empty() {
+        let acknowledged = acknowledgements > 0 && changes.promises;
+        if changes.is_empty() && !acknowledged {
             return Ok(Ok(answer));
         }
         let request = request::write(&keys, &terms, &shown, &changes);
@@ -61,6 +74,12 @@ where
         match reply::written(&reply, &terms.jobs) {
             Ok(Written::Done { fault }) => {
                 warn(&place, &fault);
+                if acknowledged {
+                    let got = talk.wait(acknowledgements, ACKNOWLEDGEMENT_TIMEOUT).await?;
+                    if got < acknowledgements {
+                        return Ok(Err(unacknowledged(&place, got, acknowledgements)));
+                    }
+                }
                 return Ok(Ok(answer));
             }
             Ok(Written::Changed(now)) => shown = *now,
@@ -71,6 +90,15 @@ where
     let mut fault = Fault::unreachable(&place, cause);
     fault.disconnect = false;
     Ok(Err(fault.error))
+}
+
+/// What was written is there, and may be lost with its server: it does not count. Sent again, the
+/// same request waits for the same.
+fn unacknowledged(place: &str, got: u32, wanted: u32) -> StoreError {
+    let cause = format!(
+        "{got} of the {wanted} replicas of `min_replicas_ack` have acknowledged a write: bring them back, or lower it"
+    );
+    Fault::unreachable(place, cause).error
 }
 
 fn warn(place: &str, fault: &str) {

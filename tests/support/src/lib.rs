@@ -15,4 +15,5 @@ pub mod postgres;
 pub mod probe;
 pub mod process;
 pub mod redis;
+pub mod redis_many;
 pub mod relay;

@@ -44,6 +44,7 @@ pub struct RedisOptions {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     tls: bool,
+    config: Option<String>,
 }
 
 /// What `INFO commandstats` tells of one command.
@@ -75,6 +76,20 @@ impl RedisOptions {
     #[must_use]
     pub fn tls(mut self) -> Self {
         self.tls = true;
+        self
+    }
+
+    /// Watches over other servers instead of keeping data, as its configuration says.
+    #[must_use]
+    pub fn sentinel(mut self) -> Self {
+        self.arguments.push("--sentinel".to_owned());
+        self
+    }
+
+    /// Has the server read this configuration file, and write to it.
+    #[must_use]
+    pub fn config(mut self, text: &str) -> Self {
+        self.config = Some(text.to_owned());
         self
     }
 
@@ -190,6 +205,14 @@ impl RedisServer {
         self.signal("CONT");
     }
 
+    /// It does not answer: it is dead, or frozen.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        has_ended(self.pid)
+            || is_stopped(self.pid)
+            || !Path::new("/proc").join(self.pid.to_string()).exists()
+    }
+
     /// Sends a command on a connection of its own. Answers the reply as text: an array with an
     /// element a line, nil as an empty text, an error with its code first.
     ///
@@ -226,6 +249,9 @@ impl RedisServer {
             .expect("a shell starts");
         let mut answers = BufReader::new(supervisor.stdout.take().expect("stdout is a pipe"));
         let dir = PathBuf::from(expect_line(&mut answers, "dir "));
+        if let Some(text) = &options.config {
+            std::fs::write(dir.join("redis.conf"), text).expect("a file is written");
+        }
         Self {
             requests: supervisor.stdin.take(),
             supervisor,
@@ -298,7 +324,7 @@ fn require_program() {
     );
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("a bound address").port()
 }
@@ -319,6 +345,14 @@ fn has_ended(pid: u32) -> bool {
     };
     stat.rsplit_once(')')
         .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
+    stat.is_ok_and(|stat| {
+        stat.rsplit_once(')')
+            .is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+    })
 }
 
 /// Sends one command and reads one reply (RESP2).

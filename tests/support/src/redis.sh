@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # One Redis server that lives at most as long as this script's standard input stays open.
 #
+#   redis.conf in its directory, where there is one, is the server's configuration
 #   $1      port on 127.0.0.1
 #   $2...   further arguments of redis-server
 #   stdin   "start" starts the server, "kill" ends it by SIGKILL and leaves its files
@@ -34,8 +35,10 @@ echo "dir $dir"
 while read -r request; do
     case $request in
     start)
+        config=$dir/redis.conf
+        [ -e "$config" ] || config=
         # Nothing here has to survive a power cut; persistence is for tests that ask for it.
-        redis-server --bind 127.0.0.1 --port "$port" --dir "$dir" --save '' \
+        redis-server ${config:+"$config"} --bind 127.0.0.1 --port "$port" --dir "$dir" --save '' \
             --daemonize no "$@" </dev/null >>"$dir/log" 2>&1 &
         pid=$!
         echo "started $pid"

@@ -1,0 +1,142 @@
+//! A master that Sentinels watch over, and that is another one from time to time.
+
+use std::time::{Duration, Instant};
+
+use soloist::scheduler::lease::{ClaimAnswer, Outcome, ReleaseAnswer, RenewalAnswer};
+use soloist::store::Store;
+use soloist::store::redis::RedisStore;
+use test_support::redis::fresh_namespace;
+use test_support::redis_many::Sentinels;
+
+use crate::world::{
+    ask, caller, claim, impatient, just_due, now, observe, persist, release, renewal, win,
+};
+
+async fn store(url: &str) -> RedisStore {
+    let store = RedisStore::open(url, &fresh_namespace()).expect("a URL");
+    store.ready().await.expect("it answers");
+    observe(&store, &impatient()).await;
+    store
+}
+
+async fn fails(store: &RedisStore) -> String {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Err(error) = store.ready().await {
+            return error.to_string();
+        }
+        assert!(Instant::now() < deadline, "it goes on answering");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_master_is_followed_through_a_failover_and_nothing_is_granted_twice() {
+    let mut servers = Sentinels::start();
+    let store = store(&servers.url()).await;
+    let (holder, rival) = (caller("holder"), caller("rival"));
+    let claimed = claim("job", just_due(&store).await);
+    let grant = win(&store, &holder, &claimed).await;
+    // The replicas have it.
+    servers.servers[0].command(&["WAIT", "2", "5000"]);
+
+    servers.servers[0].kill();
+    let killed = Instant::now();
+    let mine = renewal(&claimed, &grant);
+    let renewed = persist(|| store.renew(&holder, std::slice::from_ref(&mine))).await;
+    let back = killed.elapsed();
+    let answer = &renewed.answer[0];
+    assert!(
+        matches!(answer, RenewalAnswer::Renewed { .. }),
+        "{answer:?}"
+    );
+    println!("a renewal went through {back:?} after the master's death");
+    servers.wait_for_failover(0);
+
+    // A new master may have lost what the old one acknowledged: nobody gets anything yet.
+    let other = claim("other", now(&store).await);
+    let answer = ask(&store, &rival, &other).await;
+    assert!(matches!(answer, ClaimAnswer::Grace { .. }), "{answer:?}");
+
+    let released = release(&claimed, &grant, Outcome::Succeeded);
+    let released = store
+        .release(&holder, &[released])
+        .await
+        .expect("an answer");
+    assert_eq!(released.answer[0], ReleaseAnswer::Released);
+    drop(servers);
+}
+
+#[tokio::test]
+async fn a_master_that_comes_back_from_a_freeze_is_left_alone_when_another_was_elected() {
+    let servers = Sentinels::start();
+    let store = store(&servers.full_url()).await;
+    servers.servers[0].freeze();
+    servers.wait_for_failover(0);
+    let due = persist(|| store.snapshot()).await.now;
+    servers.servers[0].thaw();
+    let thawed = Instant::now();
+    // It takes itself for the master until the Sentinels tell it otherwise.
+    let old = &servers.servers[0];
+    let has_jobs = || {
+        let key = old.command(&["KEYS", "*:jobs"]);
+        old.command(&["HKEYS", &key]).contains("job-")
+    };
+    let is_master = || servers.servers[0].command(&["ROLE"]).starts_with("master");
+    let (mut asked, mut took_itself_for_the_master) = (0, 0);
+    while asked < 20 || is_master() {
+        let claimed = claim(&format!("job-{asked}"), due);
+        let answer = store.claim(&caller("one"), &[claimed]).await;
+        answer.expect("the new master answers");
+        asked += 1;
+        let written = has_jobs();
+        if is_master() {
+            took_itself_for_the_master += 1;
+            assert!(!written, "a claim went to the old master");
+        }
+        assert!(
+            thawed.elapsed() < Duration::from_secs(60),
+            "nobody tells it"
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    println!("{asked} claims, {took_itself_for_the_master} while there were two masters");
+}
+
+#[tokio::test]
+async fn with_a_minority_of_sentinels_the_master_is_left_alone() {
+    let servers = Sentinels::start();
+    let store = store(&servers.url()).await;
+    for sentinel in &servers.sentinels[1..] {
+        sentinel.freeze();
+    }
+    let frozen = Instant::now();
+    let error = fails(&store).await;
+    let left = frozen.elapsed();
+    assert!(error.contains("1 of 3 Sentinels answer"), "{error}");
+    println!("left alone {left:?} after the majority of the Sentinels was cut off");
+    for sentinel in &servers.sentinels[1..] {
+        sentinel.thaw();
+    }
+    persist(|| store.snapshot()).await;
+}
+
+#[tokio::test]
+async fn a_master_that_sentinels_do_not_know_is_told_with_a_cure() {
+    let servers = Sentinels::start();
+    let url = servers.url().replace("/main", "/mian");
+    let store = RedisStore::open(&url, &fresh_namespace()).expect("a URL");
+    let error = store.ready().await.expect_err("no such master").to_string();
+    assert!(
+        error.contains("`mian`") && error.contains("SENTINEL MASTERS"),
+        "{error}"
+    );
+
+    let url = format!(
+        "redis+sentinel://127.0.0.1:{}/main",
+        servers.servers[0].port()
+    );
+    let store = RedisStore::open(&url, &fresh_namespace()).expect("a URL");
+    let error = store.ready().await.expect_err("no Sentinel").to_string();
+    assert!(error.contains("or is none"), "{error}");
+}

@@ -1,0 +1,257 @@
+//! Several Redis servers that make one store: a master with replicas under Sentinels, or a
+//! cluster.
+
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::redis::{RedisServer, free_port};
+
+/// How long servers may take to find each other, on a busy machine.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(40);
+const POLL: Duration = Duration::from_millis(50);
+
+/// The name by which the Sentinels know the master.
+pub const MASTER: &str = "main";
+
+/// After how long without an answer a server counts as gone.
+pub const DOWN_AFTER: Duration = Duration::from_secs(2);
+
+/// A master, two replicas and three Sentinels.
+#[derive(Debug)]
+pub struct Sentinels {
+    /// The master first, at the start.
+    pub servers: Vec<RedisServer>,
+    /// Those who watch.
+    pub sentinels: Vec<RedisServer>,
+}
+
+impl Sentinels {
+    /// Starts them, and returns once all Sentinels know each other and both replicas.
+    #[must_use]
+    pub fn start() -> Self {
+        let master = RedisServer::start();
+        let port = master.port().to_string();
+        let replica = || {
+            let address = format!("127.0.0.1 {port}");
+            RedisServer::options()
+                .argument("--replicaof", &address)
+                .argument("--repl-diskless-sync-delay", "0")
+                .start()
+        };
+        let servers = vec![replica(), replica()];
+        let config = format!(
+            "sentinel monitor {MASTER} 127.0.0.1 {port} 2\n\
+             sentinel down-after-milliseconds {MASTER} {}\n\
+             sentinel failover-timeout {MASTER} 10000\n",
+            DOWN_AFTER.as_millis()
+        );
+        let sentinel = || RedisServer::options().config(&config).sentinel().start();
+        let all = Self {
+            servers: std::iter::once(master).chain(servers).collect(),
+            sentinels: (0..3).map(|_| sentinel()).collect(),
+        };
+        all.wait_until_settled();
+        all
+    }
+
+    /// Each Sentinel knows the others, a master that is there, and replicas that follow it.
+    pub fn wait_until_settled(&self) {
+        wait_for("Sentinels that know each other and both replicas", || {
+            self.sentinels.iter().all(|sentinel| {
+                let about = about_master(sentinel);
+                let says = |field: &str| about.get(field).map_or("", String::as_str);
+                says("num-other-sentinels") == "2"
+                    && says("num-slaves") == "2"
+                    && says("flags") == "master"
+                    && sentinel
+                        .command(&["SENTINEL", "REPLICAS", MASTER])
+                        .matches("master-link-status\nok")
+                        .count()
+                        == 2
+            })
+        });
+    }
+
+    /// `redis+sentinel://…`, with the first Sentinel alone: it knows the others.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let port = self.sentinels[0].port();
+        format!("redis+sentinel://127.0.0.1:{port}/{MASTER}")
+    }
+
+    /// The same with all Sentinels.
+    #[must_use]
+    pub fn full_url(&self) -> String {
+        let ports = self.sentinels.iter().map(RedisServer::port);
+        let hosts: Vec<String> = ports.map(|port| format!("127.0.0.1:{port}")).collect();
+        format!("redis+sentinel://{}/{MASTER}", hosts.join(","))
+    }
+
+    /// Which server the Sentinels take for the master.
+    #[must_use]
+    pub fn master(&self) -> usize {
+        let answering = self.sentinels.iter().find(|one| !one.is_down());
+        let about = about_master(answering.expect("one Sentinel is left"));
+        let port = about.get("port").expect("a port");
+        let mut servers = self.servers.iter();
+        let master = servers.position(|server| server.port().to_string() == *port);
+        master.expect("one of ours")
+    }
+
+    /// Waits until another server than this is the master.
+    pub fn wait_for_failover(&self, from: usize) -> usize {
+        let mut master = from;
+        wait_for("another master", || {
+            master = self.master();
+            master != from
+                && self.servers[master]
+                    .command(&["ROLE"])
+                    .starts_with("master")
+        });
+        master
+    }
+}
+
+fn about_master(sentinel: &RedisServer) -> std::collections::BTreeMap<String, String> {
+    let text = sentinel.command(&["SENTINEL", "MASTER", MASTER]);
+    let lines: Vec<&str> = text.lines().collect();
+    let pairs = lines.chunks(2).filter_map(|pair| match pair {
+        [name, value] => Some(((*name).to_owned(), (*value).to_owned())),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+/// Six nodes: three masters with a replica each.
+#[derive(Debug)]
+pub struct Cluster {
+    /// In no order.
+    pub nodes: Vec<RedisServer>,
+}
+
+impl Cluster {
+    /// Starts the nodes, joins them, and returns once the cluster is up.
+    ///
+    /// # Panics
+    ///
+    /// When they don't come together.
+    #[must_use]
+    pub fn start() -> Self {
+        let node = |_| {
+            RedisServer::options()
+                .argument("--cluster-enabled", "yes")
+                .argument("--cluster-port", &free_port().to_string())
+                .argument(
+                    "--cluster-node-timeout",
+                    &DOWN_AFTER.as_millis().to_string(),
+                )
+                .argument("--repl-diskless-sync-delay", "0")
+                .start()
+        };
+        let all = Self {
+            nodes: (0..6).map(node).collect(),
+        };
+        let hosts = all
+            .nodes
+            .iter()
+            .map(|node| format!("127.0.0.1:{}", node.port()));
+        let joined = Command::new("redis-cli")
+            .args(["--cluster", "create"])
+            .args(hosts)
+            .args(["--cluster-replicas", "1", "--cluster-yes"])
+            .output()
+            .expect("redis-cli starts");
+        let told = String::from_utf8_lossy(&joined.stdout);
+        assert!(joined.status.success(), "the nodes don't join:\n{told}");
+        all.wait_until_settled();
+        all
+    }
+
+    /// All nodes that answer say that the cluster is up, with all its replicas.
+    pub fn wait_until_settled(&self) {
+        wait_for("a cluster that is up", || {
+            self.nodes
+                .iter()
+                .filter(|node| !node.is_down())
+                .all(|node| {
+                    let up = node.command(&["CLUSTER", "INFO"]);
+                    let replication = node.command(&["INFO", "replication"]);
+                    let follows = replication.contains("master_link_status:up")
+                        || replication.contains("connected_slaves:1");
+                    up.contains("cluster_state:ok") && follows
+                })
+        });
+    }
+
+    /// `redis+cluster://…`, with one node alone: it knows the others.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis+cluster://127.0.0.1:{}", self.nodes[0].port())
+    }
+
+    /// The same with all nodes.
+    #[must_use]
+    pub fn full_url(&self) -> String {
+        let ports = self.nodes.iter().map(RedisServer::port);
+        let hosts: Vec<String> = ports.map(|port| format!("127.0.0.1:{port}")).collect();
+        format!("redis+cluster://{}", hosts.join(","))
+    }
+
+    /// The slot of a namespace.
+    #[must_use]
+    pub fn slot(&self, namespace: &str) -> String {
+        self.nodes[0].command(&["CLUSTER", "KEYSLOT", &format!("{{{namespace}}}")])
+    }
+
+    /// Which node has a namespace's keys, by what a node that answers says.
+    #[must_use]
+    pub fn holder(&self, namespace: &str) -> usize {
+        let answering = self.nodes.iter().find(|node| !node.is_down());
+        let answering = answering.expect("a node is left");
+        let slot: u32 = answering
+            .command(&["CLUSTER", "KEYSLOT", &format!("{{{namespace}}}")])
+            .parse()
+            .expect("a slot");
+        let ranges = answering.command(&["CLUSTER", "NODES"]);
+        let port = ranges.lines().find_map(|line| {
+            let mut words = line.split(' ');
+            let address = words.nth(1)?;
+            let masters = words.next()?.contains("master");
+            let mut slots = words.skip(5);
+            let has = slots.any(|range| {
+                let (first, last) = range.split_once('-').unwrap_or((range, range));
+                let first = first.parse::<u32>();
+                let last = last.parse::<u32>();
+                matches!((first, last), (Ok(first), Ok(last)) if (first..=last).contains(&slot))
+            });
+            let port = address.split('@').next()?.rsplit(':').next()?;
+            (masters && has).then(|| port.to_owned())
+        });
+        let port = port.expect("some node has the slot");
+        let mut nodes = self.nodes.iter();
+        let holder = nodes.position(|node| node.port().to_string() == port);
+        holder.expect("one of ours")
+    }
+
+    /// Waits until another node than this has a namespace's keys.
+    pub fn wait_for_failover(&self, namespace: &str, from: usize) -> usize {
+        let mut holder = from;
+        wait_for("another holder of the slot", || {
+            holder = self.holder(namespace);
+            holder != from
+        });
+        holder
+    }
+}
+
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + SETTLE_TIMEOUT;
+    while !condition() {
+        assert!(
+            Instant::now() < deadline,
+            "{what} within {SETTLE_TIMEOUT:?}"
+        );
+        thread::sleep(POLL);
+    }
+}
