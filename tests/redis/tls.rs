@@ -224,7 +224,7 @@ async fn ports_with_and_without_tls_are_told_apart() {
     certificates.sign(&ca, "server", |_| {});
     let server = certificates.server("server", "ca", "no");
     let url = format!("rediss://localhost:{}", server.port());
-    let plain = RedisStore::open_with(&url, "x", &certificates.trusting("ca")).unwrap();
+    let plain = RedisStore::open_with(&url, "x", &certificates.trusting("ca").into()).unwrap();
     // To such a server, the beginning of a handshake is the beginning of a command.
     let error = plain.ready().await.unwrap_err().to_string();
     assert!(
