@@ -141,40 +141,39 @@ run_on = { zone = "b" }
 run_on = { zone = "x" }
 starting_deadline = "2s"
 "#;
-    for scene in [Scene::on_redis(table), Scene::on_file(table)] {
-        let _replicas = [
-            scene.start_with("a", &["--tag", "zone=a"]),
-            scene.start_with("b", &["--tag", "zone=b"]),
-            scene.start("c"),
-        ];
-        let skipped = scene.wait_for_lines("nowhere", SOON, |lines| {
-            (lines.len() >= 4).then(|| lines.to_vec())
-        });
-        let runs = scene.fleet.wait_for_runs(SOON, |runs| {
-            let there = runs.iter().filter(|run| run.job == "in-b");
-            let anywhere = runs.iter().filter(|run| run.job == "anywhere");
-            let places: BTreeSet<_> = anywhere.map(|run| &run.replica).collect();
-            (there.count() >= 6 && places.len() > 1).then(|| runs.to_vec())
-        });
-        let on = |job: &str| -> BTreeSet<String> {
-            let own = runs.iter().filter(|run| run.job == job);
-            own.map(|run| run.replica.clone()).collect()
-        };
-        assert_eq!(on("in-b"), BTreeSet::from(["b".to_owned()]));
-        assert!(on("nowhere").is_empty(), "{:?}", on("nowhere"));
-        let for_want_of_a_place = (Outcome::Skipped, Some(Cause::Placement));
-        for line in &skipped {
-            assert_eq!(fate(line), for_want_of_a_place, "{}", shown(&skipped));
-        }
-        eprintln!(
-            "{}: `in-b` on {:?}, `anywhere` on {:?}, `nowhere` skipped {} times: {}",
-            scene.store_name(),
-            on("in-b"),
-            on("anywhere"),
-            skipped.len(),
-            skipped[0].detail.reason.as_deref().unwrap_or_default()
-        );
+    let scene = Scene::on_file(table);
+    let _replicas = [
+        scene.start_with("a", &["--tag", "zone=a"]),
+        scene.start_with("b", &["--tag", "zone=b"]),
+        scene.start("c"),
+    ];
+    let skipped = scene.wait_for_lines("nowhere", SOON, |lines| {
+        (lines.len() >= 4).then(|| lines.to_vec())
+    });
+    let runs = scene.fleet.wait_for_runs(SOON, |runs| {
+        let there = runs.iter().filter(|run| run.job == "in-b");
+        let anywhere = runs.iter().filter(|run| run.job == "anywhere");
+        let places: BTreeSet<_> = anywhere.map(|run| &run.replica).collect();
+        (there.count() >= 6 && places.len() > 1).then(|| runs.to_vec())
+    });
+    let on = |job: &str| -> BTreeSet<String> {
+        let own = runs.iter().filter(|run| run.job == job);
+        own.map(|run| run.replica.clone()).collect()
+    };
+    assert_eq!(on("in-b"), BTreeSet::from(["b".to_owned()]));
+    assert!(on("nowhere").is_empty(), "{:?}", on("nowhere"));
+    let for_want_of_a_place = (Outcome::Skipped, Some(Cause::Placement));
+    for line in &skipped {
+        assert_eq!(fate(line), for_want_of_a_place, "{}", shown(&skipped));
     }
+    eprintln!(
+        "{}: `in-b` on {:?}, `anywhere` on {:?}, `nowhere` skipped {} times: {}",
+        scene.store_name(),
+        on("in-b"),
+        on("anywhere"),
+        skipped.len(),
+        skipped[0].detail.reason.as_deref().unwrap_or_default()
+    );
 }
 
 fn roomy() -> String {
