@@ -3,6 +3,7 @@
 
 use super::record::{Current, Waiting};
 use super::step::Step;
+use super::suspending::MISSED;
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{Cause, Claim, ClaimAnswer, Origin, Outcome};
 use crate::scheduler::policy::Concurrency;
@@ -12,7 +13,6 @@ use crate::scheduler::time::Timestamp;
 /// is a part of its record.
 pub(super) const WAITING_LIMIT: usize = 2000;
 
-pub(super) const NOBODY_CAME: &str = "no replica claimed it: all were away, or the store was";
 const NO_ROOM: &str = "no replica had room for it (`max_running`) before the next was due";
 const UNPLACED: &str = "no replica that has the tags of `run_on` was there to claim it in time";
 
@@ -37,13 +37,10 @@ impl Step<'_, '_> {
         if let Some(answer) = self.in_grace() {
             return answer;
         }
-        if let Some(until) = claim.missed_until {
-            let (outcome, cause, words) = match claim.unplaced {
-                true => (Outcome::Skipped, Cause::Placement, UNPLACED),
-                false if claim.no_room_before => (Outcome::Missed, Cause::CatchUp, NO_ROOM),
-                false => (Outcome::Missed, Cause::CatchUp, NOBODY_CAME),
-            };
-            self.pass_over(claim.run_id, until, outcome, cause, words);
+        self.settle_older(claim);
+        if self.known && due <= self.record.settled_until {
+            // It was in the gap that a pause left.
+            return ClaimAnswer::Finished;
         }
         let refusal = self.refusal(claim, now);
         let free = self.record.open().is_none() && self.record.waiting.is_empty();
@@ -56,6 +53,7 @@ impl Step<'_, '_> {
         }
         let settled = self.record.settled_until;
         self.settle(due);
+        self.close_gap_in_turn(&claim.occurrence.job);
         if let Some((outcome, cause, words)) = refusal {
             self.never_started(claim.unstarted(), outcome, cause, words);
             return match outcome {
@@ -74,6 +72,22 @@ impl Step<'_, '_> {
         self.record.waiting.push(claim.waiting(now));
         self.apply_policy(claim);
         self.grant_turn(claim)
+    }
+
+    /// What is older than a claim, and is no more to be claimed.
+    fn settle_older(&mut self, claim: &Claim) {
+        let (outcome, cause, words) = match claim.unplaced {
+            true => (Outcome::Skipped, Cause::Placement, UNPLACED),
+            false if claim.no_room_before => (Outcome::Missed, Cause::CatchUp, NO_ROOM),
+            false => MISSED,
+        };
+        let gap = self.record.gap.as_ref();
+        if gap.is_some_and(|gap| claim.due() > gap.since) {
+            self.close_gap(claim.run_id, (outcome, cause, words));
+        }
+        if let Some(until) = claim.missed_until {
+            self.pass_over(claim.run_id, until, outcome, cause, words);
+        }
     }
 
     /// Lets older instants wait that are to run first, where they are unsettled.

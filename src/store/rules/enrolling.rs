@@ -5,9 +5,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::Call;
-use super::due::NOBODY_CAME;
 use super::record::{Decision, News, Record, Waiting};
 use super::step::Step;
+use super::suspending::MISSED;
 use crate::scheduler::lease::{
     Cause, Enrolment, Origin, Outcome, Registration, RunId, ScheduleChange,
 };
@@ -60,7 +60,12 @@ impl Step<'_, '_> {
             (false, None) => self.record.disabled = Some(self.now()),
             (true, Some(since)) => {
                 self.record.disabled = None;
-                self.end_suspension(since, Cause::Disabled, "the job was disabled");
+                self.end_suspension(
+                    &enrolment.job,
+                    since,
+                    Cause::Disabled,
+                    "the job was disabled".to_owned(),
+                );
             }
             _ => {}
         }
@@ -71,6 +76,7 @@ impl Step<'_, '_> {
     /// missed, and by the new one alone never was due.
     fn change_schedule(&mut self, change: &ScheduleChange) {
         let now = self.now();
+        self.close_gap(nobody(), MISSED);
         let words = "no replica claimed it before the schedule was changed";
         let pass_over = |step: &mut Self, until| {
             let cause = Cause::ScheduleChanged;
@@ -95,24 +101,6 @@ impl Step<'_, '_> {
             self.tell(News::Opening);
         }
         pass_over(self, now);
-    }
-
-    /// What fell due since then, up to now, is skipped. What was due before and was not claimed
-    /// is missed.
-    pub(super) fn end_suspension(
-        &mut self,
-        since: crate::scheduler::time::Timestamp,
-        cause: Cause,
-        words: &str,
-    ) {
-        self.pass_over(
-            nobody(),
-            since,
-            Outcome::Missed,
-            Cause::CatchUp,
-            NOBODY_CAME,
-        );
-        self.pass_over(nobody(), self.now(), Outcome::Skipped, cause, words);
     }
 }
 

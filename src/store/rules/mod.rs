@@ -47,6 +47,7 @@ mod ordering;
 mod record;
 mod step;
 mod stopping;
+mod suspending;
 mod text;
 mod waiting;
 

@@ -36,7 +36,7 @@ impl Step<'_, '_> {
         match order.what {
             OrderKind::Trigger => self.trigger(order),
             OrderKind::Pause => self.pause(order),
-            OrderKind::Resume => self.resume(),
+            OrderKind::Resume => self.resume(order),
             OrderKind::Kill => self.kill(order),
         }
     }
@@ -96,12 +96,12 @@ impl Step<'_, '_> {
         }
     }
 
-    fn resume(&mut self) -> OrderAnswer {
+    fn resume(&mut self, order: &Order) -> OrderAnswer {
         let Some(Paused { since, by }) = self.record.paused.take() else {
             return OrderAnswer::Resumed { since: None };
         };
         let words = format!("the job was paused by {by}");
-        self.end_suspension(since, Cause::Paused, &words);
+        self.end_suspension(&order.job, since, Cause::Paused, words);
         OrderAnswer::Resumed { since: Some(since) }
     }
 

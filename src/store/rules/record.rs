@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::text;
 use crate::scheduler::job::{JobName, OnCrash};
 use crate::scheduler::lease::{
-    AttemptDetail, FencingToken, Held, Occurrence, Opening, Origin, Outcome, Replica, RunId,
+    AttemptDetail, Cause, FencingToken, Held, Occurrence, Opening, Origin, Outcome, Replica, RunId,
     Sighting, StopOrder,
 };
 use crate::scheduler::time::Timestamp;
@@ -39,6 +39,9 @@ pub(in crate::store) struct Record {
     /// Since when the tables have it disabled.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) disabled: Option<Timestamp>,
+    /// A pause that is over, while something that was due before it is to be claimed yet.
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) gap: Option<Gap>,
     /// The newest occurrence that was granted; none where the job never ran.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) current: Option<Current>,
@@ -60,6 +63,19 @@ pub(in crate::store) struct Paused {
     pub(in crate::store) since: Timestamp,
     #[serde(rename = "b")]
     pub(in crate::store) by: String,
+}
+
+/// What fell due after `since` and up to `until` is skipped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct Gap {
+    #[serde(rename = "s")]
+    pub(in crate::store) since: Timestamp,
+    #[serde(rename = "u")]
+    pub(in crate::store) until: Timestamp,
+    #[serde(rename = "c")]
+    pub(in crate::store) cause: Cause,
+    #[serde(rename = "w")]
+    pub(in crate::store) words: String,
 }
 
 /// The occurrence that was granted last. It stays when it is over: that is what makes a second

@@ -35,10 +35,10 @@ mod tests {
 
     use uuid::Uuid;
 
-    use super::super::record::{Current, Join, Paused, Record, Slot, State, Waiting};
+    use super::super::record::{Current, Gap, Join, Paused, Record, Slot, State, Waiting};
     use crate::scheduler::job::{JobName, OnCrash};
     use crate::scheduler::lease::{
-        FencingToken, Origin, Outcome, Replica, RunId, StopFor, StopOrder,
+        Cause, FencingToken, Origin, Outcome, Replica, RunId, StopFor, StopOrder,
     };
     use crate::scheduler::time::Timestamp;
 
@@ -74,6 +74,12 @@ mod tests {
                 by: "alice@desk".to_owned(),
             }),
             disabled: Some(at(2)),
+            gap: Some(Gap {
+                since: at(-5),
+                until: at(-4),
+                cause: Cause::Paused,
+                words: "the job was paused by \"bob\"".to_owned(),
+            }),
             current: Some(Current {
                 scheduled_at: at(0),
                 origin: Origin::Trigger,
@@ -130,6 +136,7 @@ mod tests {
         let ran = Record {
             paused: None,
             disabled: None,
+            gap: None,
             waiting: Vec::new(),
             joins: Vec::new(),
             triggered: Vec::new(),
