@@ -27,14 +27,24 @@ impl Step<'_, '_> {
         cause: Cause,
         words: String,
     ) {
-        self.close_gap(nobody(), MISSED);
         let until = self.now();
-        self.record.gap = Some(Gap {
-            since,
-            until,
-            cause,
-            words,
+        let former = self.record.gap.as_ref().filter(|gap| {
+            // Another one soon after: what was due before the first still waits.
+            gap.cause == cause && !self.is_due_between(job, gap.until, since)
         });
+        let gap = match former.cloned() {
+            Some(gap) => Gap { until, ..gap },
+            None => {
+                self.close_gap(nobody(), MISSED);
+                Gap {
+                    since,
+                    until,
+                    cause,
+                    words,
+                }
+            }
+        };
+        self.record.gap = Some(gap);
         self.close_gap_in_turn(job);
     }
 
