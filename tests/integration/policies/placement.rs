@@ -254,3 +254,44 @@ fn a_full_replica_and_a_draining_one_leave_work_to_the_others() {
     replicas.retain(|one| one.name != long.replica);
     replicas.iter_mut().for_each(Replica::drain);
 }
+
+#[test]
+fn a_full_fleet_still_skips_and_replaces() {
+    let _machine = together();
+    let table = r#"
+[scheduler]
+max_running = 1
+[defaults]
+schedule = "@manual"
+command = [PROBE, "60000"]
+[jobs.forbid]
+[jobs.replace]
+concurrency_policy = "replace"
+"#;
+    let scene = Scene::on_file(table);
+    let replicas = ["a", "b"].map(|name| scene.start(name));
+    for job in ["forbid", "replace"] {
+        scene.trigger(job);
+        scene.fleet.wait_for_runs(SOON, |runs| {
+            runs.iter().any(|run| run.job == job).then_some(())
+        });
+    }
+    let skipped = scene.trigger("forbid");
+    let line = scene.wait_for_lines("forbid", SOON, |lines| lines.first().cloned());
+    assert_eq!(line.scheduled_at.to_string(), skipped);
+    assert_eq!(fate(&line), (Outcome::Skipped, Some(Cause::Overlap)));
+    let newer = scene.trigger("replace");
+    scene.fleet.wait_for_runs(SOON, |runs| {
+        let runs_now = |run: &Run| run.job == "replace" && run.scheduled_at == newer;
+        runs.iter().any(runs_now).then_some(())
+    });
+    let lines = scene.lines("replace");
+    assert_eq!(lines.len(), 1, "{}", shown(&lines));
+    let replaced = (Outcome::Cancelled, Some(Cause::Replaced));
+    assert_eq!(fate(&lines[0]), replaced);
+    for replica in &replicas {
+        // Nobody waits for what runs for a minute.
+        replica.signal(Signal::TERM);
+        replica.signal(Signal::TERM);
+    }
+}
