@@ -390,7 +390,7 @@ impl Scheduler {
         let takeovers = self
             .watch
             .looked(&answer, scope, store_now, &self.clock, now, |lease| {
-                !ours.contains(&lease.held.sighting.token) && table.get(&lease.job).is_some()
+                !ours.contains(&lease.held.sighting.token) && table.entry(&lease.job).is_some()
             });
         if self.draining || self.settings.purpose != Purpose::Table {
             return;
@@ -421,7 +421,8 @@ impl Scheduler {
         let run_id = self.draw_run_id(at);
         let mut claim = entry.claim(at, origin, shard, run_id);
         claim.watched = Some(watched);
-        // What may not run again is closed by whoever sees it.
+        // What may not run again is closed by whoever sees it, also where nothing of it may run.
+        claim.unplaced |= !entry.job.enabled;
         claim.no_room = !self.has_room_for_more();
         self.claims.add(claim, now);
     }

@@ -12,8 +12,8 @@ use test_support::redis::{RedisServer, fresh_namespace};
 
 use crate::figures::{millis, nanos};
 use crate::scene::{
-    Family, Ground, family_job, field_ns, fleet, fleet_on, processes_of, shell_job, table,
-    wait_for_families, wait_for_outcome,
+    Family, Ground, family_job, field_ns, fleet, fleet_on, fresh_name, processes_of, shell_job,
+    table, wait_for_families, wait_for_outcome,
 };
 
 const KINDS: [Kind; 2] = [Kind::Stubborn, Kind::Listening];
@@ -110,7 +110,7 @@ fn time_out(ground: Ground) {
     let Some(fleet) = ground.fleet("", &jobs) else {
         return;
     };
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let families = wait_for_families(&fleet, &KINDS, |_| true);
     let deaths = Deaths::watch(&processes_of(&families), SOON);
     let ends = ended_attempts(&fleet, &families);
@@ -137,7 +137,7 @@ fn drain(ground: Ground) {
     let Some(fleet) = ground.fleet("shutdown_grace = \"1s\"", &jobs) else {
         return;
     };
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let families = wait_for_families(&fleet, &KINDS, |_| true);
     let deaths = Deaths::watch(&processes_of(&families), SOON);
     let asked_ns = now_ns();
@@ -168,7 +168,7 @@ fn a_lease_that_is_lost_ends_the_whole_tree() {
     let redis = RedisServer::start();
     let keys = "lease_ttl = \"3s\"\nkill_grace = \"500ms\"";
     let fleet = fleet_on(&redis, "", &KINDS.map(|kind| family_job(kind, keys)));
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let families = wait_for_families(&fleet, &KINDS, |_| true);
     let members = processes_of(&families);
     let deaths = Deaths::watch(&members, SOON);
@@ -204,7 +204,7 @@ fn a_lease_that_the_store_denies_ends_the_whole_tree_at_the_next_renewal() {
     let fleet = fleet("", &[]);
     let namespace = fresh_namespace();
     fleet.set_table(&table(&namespace, "", &jobs));
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let families = wait_for_families(&fleet, &KINDS, |_| true);
     let members = processes_of(&families);
     let deaths = Deaths::watch(&members, SOON);
@@ -240,7 +240,7 @@ fn end_by_itself(ground: Ground) {
     let Some(fleet) = ground.fleet("", &jobs) else {
         return;
     };
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let families = wait_for_families(&fleet, &families, |_| true);
     let deaths = Deaths::watch(&processes_of(&families), SOON);
     let ends = ended_attempts(&fleet, &families);
@@ -280,7 +280,7 @@ fn fork_without_end(ground: Ground) {
     );
     let table = std::fs::read_to_string(fleet.config()).expect("a table");
     fleet.set_table(&format!("{table}{}", shell_job("hops", script, &env)));
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let end = wait_for_outcome(&fleet, "hops", |attempt| attempt["attempt"] == 1);
     replica.signal(Signal::TERM);
     replica.wait(SOON);
@@ -323,7 +323,7 @@ fn never_stand_still(ground: Ground) {
             u64::from_ne_bytes(bytes.try_into().expect("a long"))
         })
     };
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let end = wait_for_outcome(&fleet, "hop", |_| true);
     replica.signal(Signal::TERM);
     replica.signal(Signal::INT);

@@ -3,20 +3,24 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Resource, geteuid, getrlimit};
 use serde_json::Value;
 use test_support::fleet::{Fleet, Replica, SOON, now_ns};
-use test_support::machine::{alone, together};
+use test_support::machine::together;
 use test_support::process::Process;
 use test_support::redis::RedisServer;
 
 use crate::scene::{
-    field_ns, fleet, fleet_as_is, guardian_of, probe_job, shell_job, wait_for_outcome,
+    field_ns, fleet, fleet_as_is, fresh_name, guardian_of, probe_job, shell_job, wait_for_outcome,
 };
 
 /// A user of nobody else: what it may have at once is counted over all of its processes.
 const USER: u32 = 61_234;
+
+/// For whoever limits what that user may have.
+static LIMITS: Mutex<()> = Mutex::new(());
 
 fn reason(end: &Value) -> &str {
     end["reason"].as_str().unwrap_or_default()
@@ -65,7 +69,7 @@ fn what_cannot_be_run_is_an_outcome_with_its_cause() {
     ];
     let table = std::fs::read_to_string(fleet.config()).expect("a table");
     fleet.set_table(&(table + &jobs.concat()));
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     failed(&fleet, "not-found", &["no-such-program"]);
     failed(&fleet, "no-such-path", &["/nowhere/program"]);
     failed(
@@ -124,14 +128,15 @@ fn fleet_of_user(jobs: &[String]) -> Fleet {
 fn start_as_user(fleet: &Fleet) -> Replica {
     let open = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(fleet.dir(), open).expect("own directory");
-    fleet.start_with("a", |command| {
+    fleet.start_with(&fresh_name(), |command| {
         as_user(command);
     })
 }
 
 #[test]
 fn a_host_that_is_full_of_processes_fails_attempts_and_no_daemon() {
-    let _machine = alone();
+    let _machine = together();
+    let _limits = LIMITS.lock().unwrap_or_else(PoisonError::into_inner);
     let fleet = fleet_of_user(&[shell_job("tick", "echo", ""), probe_job("long", 30_000)]);
     let replica = start_as_user(&fleet);
     let began_ns = now_ns();
@@ -159,7 +164,8 @@ fn tasks_under(process: Process) -> u64 {
 
 #[test]
 fn a_keeper_that_can_start_no_job_fails_the_attempt() {
-    let _machine = alone();
+    let _machine = together();
+    let _limits = LIMITS.lock().unwrap_or_else(PoisonError::into_inner);
     if !geteuid().is_root() {
         eprintln!("NOT SHOWN: a limit for one user's processes alone takes root to set up.");
         return;
@@ -189,14 +195,14 @@ fn a_keeper_that_can_start_no_job_fails_the_attempt() {
 
 #[test]
 fn a_daemon_that_is_out_of_descriptors_fails_attempts_and_lives() {
-    let _machine = alone();
+    let _machine = together();
     let mut jobs: Vec<String> = (0..40)
         .map(|number| shell_job(&format!("job-{number}"), "sleep 2", ""))
         .collect();
     jobs.push(shell_job("tick", "echo", ""));
     let fleet = fleet("", &jobs);
     let few = ["sh", "-c", "ulimit -n 40; exec \"$@\"", "few"];
-    let mut replica = fleet.start_by(&few, "a");
+    let mut replica = fleet.start_by(&few, &fresh_name());
     let any_job = |wanted: &dyn Fn(&Value) -> bool| {
         let end = std::time::Instant::now() + SOON;
         loop {

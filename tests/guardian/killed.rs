@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use test_support::family::Kind;
 use test_support::fleet::{Fleet, Replica, now_ns};
-use test_support::machine::alone;
+use test_support::machine::together;
 use test_support::process::{Deaths, Process, Signal};
 
 use crate::figures::Figures;
-use crate::scene::{Ground, family_job, processes_of, wait_for_families};
+use crate::scene::{Ground, family_job, fresh_name, processes_of, wait_for_families};
 
 /// What the promise allows.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -82,7 +82,7 @@ impl Survey {
     }
 
     fn life(&mut self, fleet: &Fleet, strike: impl Fn(&Tree)) {
-        let replica = fleet.start("a");
+        let replica = fleet.start(&fresh_name());
         let families = wait_for_families(fleet, &Kind::ALL, |_| true);
         let members = processes_of(&families);
         let mut helpers = replica.process().descendants();
@@ -129,7 +129,7 @@ fn kill(process: Process) {
 
 #[test]
 fn every_process_of_every_job_dies_with_a_killed_daemon() {
-    let _machine = alone();
+    let _machine = together();
     let survey = Survey::of(LIVES, |tree| kill(tree.daemon));
     let tries: usize = survey.kinds.values().map(Figures::tries).sum();
     assert!(tries >= 50, "{tries}");
@@ -139,7 +139,7 @@ fn every_process_of_every_job_dies_with_a_killed_daemon() {
 
 #[test]
 fn every_process_of_every_job_dies_with_a_killed_daemon_that_has_cgroups() {
-    let _machine = alone();
+    let _machine = together();
     let survey = Survey::on(Ground::Cgroups, FEW_LIVES, |tree| kill(tree.daemon));
     if survey.kinds.is_empty() {
         return;
@@ -154,7 +154,7 @@ fn every_process_of_every_job_dies_with_a_killed_daemon_that_has_cgroups() {
 
 #[test]
 fn every_process_dies_with_a_daemon_and_a_guardian_that_are_killed_together() {
-    let _machine = alone();
+    let _machine = together();
     let survey = Survey::of(FEW_LIVES, |tree| {
         kill(tree.guardian());
         kill(tree.daemon);
@@ -169,7 +169,7 @@ fn every_process_dies_with_a_daemon_and_a_guardian_that_are_killed_together() {
 
 #[test]
 fn every_process_dies_with_a_killed_daemon_whose_guardian_is_frozen() {
-    let _machine = alone();
+    let _machine = together();
     let survey = Survey::of(FEW_LIVES, |tree| {
         tree.guardian().signal(Signal::STOP);
         kill(tree.daemon);
@@ -179,7 +179,7 @@ fn every_process_dies_with_a_killed_daemon_whose_guardian_is_frozen() {
 
 #[test]
 fn every_process_dies_with_a_killed_daemon_whose_keepers_are_frozen() {
-    let _machine = alone();
+    let _machine = together();
     let survey = Survey::of(FEW_LIVES, |tree| {
         for keeper in tree.keepers() {
             keeper.signal(Signal::STOP);
@@ -191,7 +191,7 @@ fn every_process_dies_with_a_killed_daemon_whose_keepers_are_frozen() {
 
 #[test]
 fn every_process_dies_with_a_killed_daemon_that_was_frozen_before() {
-    let _machine = alone();
+    let _machine = together();
     let survey = Survey::of(FEW_LIVES, |tree| {
         tree.daemon.signal(Signal::STOP);
         kill(tree.daemon);

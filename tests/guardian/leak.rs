@@ -7,13 +7,13 @@ use test_support::machine::alone;
 use test_support::process::Process;
 use test_support::redis::RedisServer;
 
-use crate::scene::{fleet_on, guardian_of};
+use crate::scene::{fleet_on, fresh_name, guardian_of};
 
 const ATTEMPTS: usize = 10_000;
 /// Until caches and pools have the size that they keep.
 const WARM_UP: usize = 1_000;
 /// All due at once, eight seconds out of ten. In the other two all comes to rest.
-const JOBS: usize = 200;
+const JOBS: usize = 300;
 const SCHEDULE: &str = "0-7,10-17,20-27,30-37,40-47,50-57 * * * * *";
 const ROUND: Duration = Duration::from_secs(10);
 /// How long it is looked at while it rests.
@@ -122,7 +122,7 @@ fn ten_thousand_attempts_leave_nothing_behind() {
         })
         .collect();
     let fleet = fleet_on(&redis, "", &jobs);
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     wait_for_attempts(&replica, WARM_UP, began + BUDGET);
     let processes = [replica.process(), guardian_of(&replica)];
     let [daemon, guardian] = Holdings::at_rest(processes);

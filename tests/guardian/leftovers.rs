@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use test_support::family::{Kind, Member};
 use test_support::fleet::{Fleet, Replica, SOON};
-use test_support::machine::alone;
+use test_support::machine::together;
 use test_support::process::{Deaths, Process, Signal};
 use test_support::redis::fresh_namespace;
 
 use crate::figures::millis;
 use crate::scene::{
-    Family, family_job, fleet, guardian_of, keepers_of, probe_job, processes_of, table,
+    Family, family_job, fleet, fresh_name, guardian_of, keepers_of, probe_job, processes_of, table,
     wait_for_families,
 };
 
@@ -48,14 +48,14 @@ struct Neighbour {
 }
 
 impl Neighbour {
-    fn start(fleet: &Fleet, namespace: &str, kind: Kind) -> Self {
+    fn start(fleet: &Fleet, name: &str, namespace: &str, kind: Kind) -> Self {
         let job = family_job(kind, "").replace("[jobs.", "[jobs.neighbour-");
         fleet.set_table(&table(namespace, SCHEDULER, &[job]));
-        let replica = fleet.start("a");
-        let name = format!("neighbour-{}", kind.name());
+        let replica = fleet.start(name);
+        let job = format!("neighbour-{}", kind.name());
         let members = fleet.wait_for_members(SOON, |members| {
             let mut found = members.to_vec();
-            found.retain(|member| member.job == name);
+            found.retain(|member| member.job == job);
             (found.len() == kind.size()).then_some(found)
         });
         Self { replica, members }
@@ -94,16 +94,17 @@ fn left_over(families: &[Family]) -> Vec<Process> {
 
 #[test]
 fn what_an_earlier_life_left_over_is_dead_before_the_next_starts_anything() {
-    let _machine = alone();
+    let _machine = together();
     let namespace = fresh_namespace();
     let jobs = KINDS.map(|kind| family_job(kind, ""));
     let fleet = fleet("", &[]);
     fleet.set_table(&table(&namespace, SCHEDULER, &jobs));
-    let mut first_life = fleet.start("a");
+    let name = fresh_name();
+    let mut first_life = fleet.start(&name);
     let families = wait_for_families(&fleet, &KINDS, |_| true);
     let neighbours = [
-        Neighbour::start(&fleet, &namespace, Kind::Plain),
-        Neighbour::start(&fleet, &fresh_namespace(), Kind::Setsid),
+        Neighbour::start(&fleet, &name, &namespace, Kind::Plain),
+        Neighbour::start(&fleet, &name, &fresh_namespace(), Kind::Setsid),
     ];
     kill_all_at_once(&first_life, families.len());
     first_life.wait(SOON);
@@ -111,7 +112,7 @@ fn what_an_earlier_life_left_over_is_dead_before_the_next_starts_anything() {
     let deaths = Deaths::watch(&left, SOON);
     let with_a_short_one = [vec![probe_job("tick", 1)], jobs.to_vec()].concat();
     fleet.set_table(&table(&namespace, SCHEDULER, &with_a_short_one));
-    let second_life = fleet.start("a");
+    let second_life = fleet.start(&name);
     let first_start = fleet.wait_for_runs(SOON, |runs| Some(runs.first()?.started_ns));
     let ended = deaths.join();
     assert_eq!(ended.survivors(), [], "{}", second_life.tail());
@@ -132,7 +133,7 @@ fn what_an_earlier_life_left_over_is_dead_before_the_next_starts_anything() {
 /// What a test, or anybody, started by hand with variables like a job's.
 #[test]
 fn a_process_of_another_replica_s_job_is_left_alone() {
-    let _machine = alone();
+    let _machine = together();
     let fleet = fleet("", &[probe_job("tick", 1)]);
     let mut foreign = Command::new("sleep")
         .arg("60")
@@ -141,7 +142,7 @@ fn a_process_of_another_replica_s_job_is_left_alone() {
         .env("SOLOIST_JOB", "tick")
         .spawn()
         .expect("a program to run");
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     fleet.wait_for_runs(SOON, |runs| (!runs.is_empty()).then_some(()));
     assert!(
         foreign.try_wait().expect("a child").is_none(),
@@ -162,16 +163,17 @@ fn a_process_of_another_replica_s_job_is_left_alone() {
 /// debugger or an operator, has its reasons.
 #[test]
 fn a_frozen_daemon_of_the_same_name_stays_frozen() {
-    let _machine = alone();
+    let _machine = together();
     let fleet = fleet("", &[]);
-    let frozen = Neighbour::start(&fleet, &fresh_namespace(), Kind::Setsid);
+    let name = fresh_name();
+    let frozen = Neighbour::start(&fleet, &name, &fresh_namespace(), Kind::Setsid);
     frozen.replica.process().freeze();
     fleet.set_table(&table(
         &fresh_namespace(),
         SCHEDULER,
         &[probe_job("tick", 1)],
     ));
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&name);
     fleet.wait_for_runs(SOON, |runs| (!runs.is_empty()).then_some(()));
     let state = frozen.replica.process().state();
     assert_eq!(state, Some('T'), "somebody woke it:\n{}", replica.tail());

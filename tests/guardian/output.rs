@@ -8,7 +8,7 @@ use test_support::fleet::{Fleet, Replica};
 use test_support::machine::{alone, together};
 
 use crate::figures::millis;
-use crate::scene::{field_ns, fleet, guardian_of, shell_job, wait_for_outcome};
+use crate::scene::{field_ns, fleet, fresh_name, guardian_of, shell_job, wait_for_outcome};
 
 /// Of each stream, half at its head and half at its tail.
 const LIMIT: usize = 64 * 1024;
@@ -77,7 +77,7 @@ fn a_flood_is_taken_at_speed_in_flat_memory_and_counted() {
             "{table}[jobs.flood]\nschedule = \"*/4 * * * * *\"\ncommand = {command}\n\
              success_codes = [0, 124]\n{OUTPUT_LIMIT}\n"
         ));
-        let mut replica = fleet.start("a");
+        let mut replica = fleet.start(&fresh_name());
         succeeded(&fleet, "quiet");
         let processes = [replica.process(), guardian_of(&replica)];
         let before: u64 = processes.iter().map(|process| process.resident_kib()).sum();
@@ -114,7 +114,7 @@ fn head_and_tail_of_any_bytes_are_kept_when_their_replica_is_gone() {
         "{table}{}",
         shell_job("binary", &script, OUTPUT_LIMIT)
     ));
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let end = succeeded(&fleet, "binary");
     replica
         .process()
@@ -147,7 +147,7 @@ fn a_job_that_closes_its_output_or_has_none_goes_on() {
     ];
     let table = std::fs::read_to_string(fleet.config()).expect("a table");
     fleet.set_table(&(table + &jobs.concat()));
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     for (job, expected) in [
         ("closes", ""),
         ("silent", ""),
@@ -175,7 +175,7 @@ fn lines_of_a_job_are_in_the_log_with_job_and_stream_while_it_runs() {
         "",
     )];
     let fleet = fleet("shutdown_grace = \"0s\"", &jobs);
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let began = Instant::now();
     for (text, stream) in [("to-stdout", "stdout"), ("to-stderr", "stderr")] {
         replica.wait_for_line(&[text, "job=talks", stream]);

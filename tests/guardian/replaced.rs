@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use test_support::family::Kind;
 use test_support::fleet::{Fleet, SOON, now_ns};
-use test_support::machine::alone;
+use test_support::machine::together;
 use test_support::probe::Run;
 use test_support::process::{Deaths, Process, Signal};
 
 use crate::figures::Figures;
 use crate::scene::{
-    Family, family_job, field_ns, fleet, guardian_of, guardian_other_than, history, instant_ns,
-    keepers_of, probe_job, processes_of, shell_job, wait_for_families, wait_for_outcome,
+    Family, family_job, field_ns, fleet, fresh_name, guardian_of, guardian_other_than, history,
+    instant_ns, keepers_of, probe_job, processes_of, shell_job, wait_for_families,
+    wait_for_outcome,
 };
 
 /// How long a try is repeated for its figures.
@@ -46,9 +47,9 @@ fn next_start(fleet: &Fleet, job: &str, after_ns: i128) -> i128 {
 
 #[test]
 fn a_killed_guardian_is_replaced_and_touches_no_running_job() {
-    let _machine = alone();
+    let _machine = together();
     let fleet = fleet("", &[probe_job("long", 2500), probe_job("tick", 1)]);
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let (mut replaced, mut started) = (Figures::default(), Figures::default());
     for _try in 0..TRIES {
         let from_ns = now_ns();
@@ -88,12 +89,12 @@ fn a_killed_guardian_is_replaced_and_touches_no_running_job() {
 /// Guardians die while attempts are being handed to them: none of these hangs for ever.
 #[test]
 fn guardians_that_die_in_the_middle_of_starts_leave_no_attempt_hanging() {
-    let _machine = alone();
+    let _machine = together();
     let jobs: Vec<String> = (0..STORM_JOBS)
         .map(|number| shell_job(&format!("job-{number}"), "sleep 0.2", ""))
         .collect();
     let fleet = fleet("", &jobs);
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     wait_for_outcome(&fleet, "job-0", |_| true);
     let mut guardian = guardian_of(&replica);
     for strike in 0..STORM_STRIKES {
@@ -127,12 +128,12 @@ fn guardians_that_die_in_the_middle_of_starts_leave_no_attempt_hanging() {
 
 #[test]
 fn a_job_of_a_killed_guardian_still_dies_with_the_daemon() {
-    let _machine = alone();
+    let _machine = together();
     let mut died = Figures::default();
     for _try in 0..TRIES {
         let jobs = Kind::ALL.map(|kind| family_job(kind, ""));
         let fleet = fleet("", &jobs);
-        let replica = fleet.start("a");
+        let replica = fleet.start(&fresh_name());
         let families = wait_for_families(&fleet, &Kind::ALL, |_| true);
         let guardian = guardian_of(&replica);
         guardian.signal(Signal::KILL);
@@ -159,10 +160,10 @@ fn struck(families: &[Family], strike: impl FnOnce()) -> Option<i128> {
 
 #[test]
 fn jobs_start_and_go_on_though_the_guardian_was_frozen() {
-    let _machine = alone();
+    let _machine = together();
     let jobs = [family_job(Kind::Setsid, ""), probe_job("tick", 1)];
     let fleet = fleet("shutdown_grace = \"0s\"", &jobs);
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let families = wait_for_families(&fleet, &[Kind::Setsid], |_| true);
     let mut started = Figures::default();
     for _try in 0..TRIES {
@@ -196,10 +197,10 @@ fn keeper_of(family: &Family, keepers: &[Process]) -> Process {
 
 #[test]
 fn a_killed_keepers_job_dies_as_a_whole_and_its_attempt_failed() {
-    let _machine = alone();
+    let _machine = together();
     let jobs = Kind::ALL.map(|kind| family_job(kind, ""));
     let fleet = fleet("", &jobs);
-    let replica = fleet.start("a");
+    let replica = fleet.start(&fresh_name());
     let families = wait_for_families(&fleet, &Kind::ALL, |_| true);
     let keepers = keepers_of(guardian_of(&replica), families.len());
     let mut died = Figures::default();
@@ -238,7 +239,7 @@ fn a_killed_keepers_job_dies_as_a_whole_and_its_attempt_failed() {
 
 #[test]
 fn a_frozen_keeper_costs_no_start_and_its_job_goes_on() {
-    let _machine = alone();
+    let _machine = together();
     let fleet = fleet(
         "shutdown_grace = \"0s\"",
         &[
@@ -246,7 +247,7 @@ fn a_frozen_keeper_costs_no_start_and_its_job_goes_on() {
             probe_job("tick", 1),
         ],
     );
-    let mut replica = fleet.start("a");
+    let mut replica = fleet.start(&fresh_name());
     let families = wait_for_families(&fleet, &[Kind::Setsid], |_| true);
     let family = &families[0];
     let guardian = guardian_of(&replica);

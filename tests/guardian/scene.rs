@@ -1,5 +1,6 @@
 //! Tables of families, and who is who among the processes.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -11,6 +12,13 @@ use test_support::redis::{RedisServer, fresh_namespace};
 
 /// How long it may take until a daemon has what it has from its start on.
 const SETTLED: Duration = Duration::from_secs(5);
+
+/// A name that no other test's replica has: who starts continues stopped guardians of its name, and
+/// ends what jobs of its name left behind.
+pub(crate) fn fresh_name() -> String {
+    static NAMES: AtomicU32 = AtomicU32::new(0);
+    format!("replica-{}", NAMES.fetch_add(1, Ordering::Relaxed))
+}
 
 /// A job of each second, so that it starts soon. Once it runs, the others are skipped.
 pub(crate) fn family_job(kind: Kind, keys: &str) -> String {

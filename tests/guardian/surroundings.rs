@@ -6,7 +6,7 @@ use serde_json::Value;
 use test_support::fleet::{Fleet, Replica};
 use test_support::machine::together;
 
-use crate::scene::{fleet, shell_job, wait_for_outcome};
+use crate::scene::{fleet, fresh_name, shell_job, wait_for_outcome};
 
 /// Signals ignored and blocked, a descriptor open, a stdin to read, a variable of its own, and
 /// fewer descriptors than there could be.
@@ -18,7 +18,7 @@ const ODD: &str = "trap '' HUP INT PIPE; exec 9</dev/null </dev/zero; ulimit -Sn
 const OF_THE_C_LIBRARY: u64 = 0b11 << 31;
 
 fn start_oddly(fleet: &Fleet) -> Replica {
-    fleet.start_by(&["sh", "-c", ODD, "odd"], "a")
+    fleet.start_by(&["sh", "-c", ODD, "odd"], &fresh_name())
 }
 
 fn printed(fleet: &Fleet, job: &str) -> String {

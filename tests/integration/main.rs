@@ -1,5 +1,9 @@
 //! Real replicas on a real store: what a fleet holds to, with figures. `--nocapture` shows them.
+//!
+//! Tests start in the order of their names. The first, `closing`, takes five minutes, and others run
+//! beside it.
 
+mod closing;
 mod commands;
 mod crash;
 mod fleet;
@@ -9,7 +13,6 @@ mod links;
 mod orders;
 mod pid_one;
 mod policies;
-mod shop;
 mod steady;
 mod trouble;
 

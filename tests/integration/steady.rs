@@ -217,6 +217,7 @@ fn a_replica_that_comes_late_to_each_second_runs_nothing_again() {
 #[test]
 fn a_thousand_jobs_due_in_one_second_take_a_few_round_trips() {
     const HERD: usize = 1_000;
+    crate::closing::when_closed();
     let _machine = alone();
     let redis = RedisServer::start();
     let fleet = Fleet::new(redis.url(), &table(HERD, "*/15 * * * * *", 0));

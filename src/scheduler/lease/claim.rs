@@ -75,7 +75,8 @@ pub struct Claim {
     pub missed_until: Option<Timestamp>,
     /// Older instants that are to run first, in order, where they are unsettled.
     pub backlog: Vec<Timestamp>,
-    /// No replica that could run it was there in time: the claim only writes this down.
+    /// Who claims may not run it, for want of tags or as it is disabled there: the claim only
+    /// writes down that nobody did, or closes what may not run again.
     pub unplaced: bool,
     /// Who claims has no room for another attempt: the claim is granted nothing, and only what
     /// needs no room is decided.

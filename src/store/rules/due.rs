@@ -52,6 +52,7 @@ impl Step<'_, '_> {
             }
             self.settle(due);
             self.never_started(claim.unstarted(), outcome, cause, words);
+            self.settle_suspensions(&claim.occurrence.job);
             return match outcome {
                 Outcome::Skipped => ClaimAnswer::Skipped(cause),
                 _ => ClaimAnswer::TooLate,
@@ -59,6 +60,7 @@ impl Step<'_, '_> {
         }
         self.queue_backlog(claim);
         self.settle(due);
+        self.settle_suspensions(&claim.occurrence.job);
         let free = self.record.open().is_none();
         if self.record.waiting.len() >= WAITING_LIMIT {
             return self.refuse_to_queue(claim);

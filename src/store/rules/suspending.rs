@@ -77,29 +77,32 @@ impl Step<'_, '_> {
             ..ended
         });
         self.record.suspensions.sort_by_key(|one| one.since);
-        if !self.leaves_something(job) {
-            self.pass_all_over(now);
-        } else if self.record.suspensions.len() > SUSPENSIONS_KEPT {
+        self.settle_suspensions(job);
+        if self.record.suspensions.len() > SUSPENSIONS_KEPT {
             let oldest = self.record.suspensions[0].until;
             self.pass_all_over(oldest);
         }
     }
 
-    /// Whether an instant of the schedule is unsettled that was in no suspension.
-    fn leaves_something(&self, job: &JobName) -> bool {
-        let Some(schedule) = Schedule::from_identity(&self.record.schedule, job.as_str()) else {
-            return false;
-        };
-        let suspensions = self.suspensions();
-        let mut at = self.record.settled_until;
-        while let Some(next) = schedule.next_after(at).filter(|next| *next <= self.now()) {
-            let mut around = suspensions.iter();
-            match around.find(|one| one.since < next && next <= one.until) {
-                Some(suspension) => at = suspension.until,
-                None => return true,
+    /// Skips what fell due in suspensions before which nothing is left.
+    pub(super) fn settle_suspensions(&mut self, job: &JobName) {
+        while let Some(first) = self.record.suspensions.first() {
+            let (since, until) = (first.since, first.until);
+            if self.leaves_something(job, since) {
+                return;
             }
+            self.pass_all_over(until);
         }
-        false
+    }
+
+    /// Whether an instant of the schedule up to `until` is unsettled.
+    fn leaves_something(&self, job: &JobName, until: Timestamp) -> bool {
+        let settled = self.record.settled_until;
+        let schedule = Schedule::from_identity(&self.record.schedule, job.as_str());
+        settled < until
+            && schedule
+                .and_then(|schedule| schedule.next_after(settled))
+                .is_some_and(|next| next <= until)
     }
 
     fn pass_all_over(&mut self, until: Timestamp) {

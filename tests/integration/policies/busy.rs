@@ -30,39 +30,38 @@ command = [PROBE, "5000"]
 concurrency_policy = "queue"
 queue_limit = 1
 "#;
-    for scene in [Scene::on_redis(TABLE), Scene::on_file(TABLE)] {
-        let mut replicas = scene.three();
-        let ran = |lines: &[AttemptRecord], count| {
-            let ran = lines
-                .iter()
-                .filter(|line| line.outcome == Outcome::Succeeded);
-            (ran.count() >= count).then_some(())
-        };
-        scene.wait_for_lines("queue", SOON * 2, |lines| ran(lines, 3));
-        // All at once: none of them goes on with what another hands over.
-        replicas
+    let scene = Scene::on_redis(TABLE);
+    let mut replicas = scene.three();
+    let ran = |lines: &[AttemptRecord], count| {
+        let ran = lines
             .iter()
-            .for_each(|replica| replica.signal(Signal::TERM));
-        for replica in &mut replicas {
-            assert_eq!(replica.wait(SOON).code(), Some(0), "{}", replica.log());
-        }
-        let runs = scene.fleet.runs();
-        let forbidden = scene.lines("forbid");
-        skipped_or_run(&forbidden, Cause::Overlap);
-        let queued = scene.lines("queue");
-        skipped_or_run(&queued, Cause::QueueFull);
-        let gaps = in_turn(&runs, "queue");
-        // Five seconds each, due every two, and one may wait: the next one is there at once.
-        assert!(gaps.iter().all(|gap| *gap < TURN), "{gaps:?}");
-        in_turn(&runs, "forbid");
-        let waits: Vec<_> = gaps.iter().map(|gap| gap / 1_000_000).collect();
-        eprintln!(
-            "{}: forbid, {} lines; queue, {} lines, from one attempt to the next {waits:?} ms",
-            scene.store_name(),
-            forbidden.len(),
-            queued.len(),
-        );
+            .filter(|line| line.outcome == Outcome::Succeeded);
+        (ran.count() >= count).then_some(())
+    };
+    scene.wait_for_lines("queue", SOON * 2, |lines| ran(lines, 3));
+    // All at once: none of them goes on with what another hands over.
+    replicas
+        .iter()
+        .for_each(|replica| replica.signal(Signal::TERM));
+    for replica in &mut replicas {
+        assert_eq!(replica.wait(SOON).code(), Some(0), "{}", replica.log());
     }
+    let runs = scene.fleet.runs();
+    let forbidden = scene.lines("forbid");
+    skipped_or_run(&forbidden, Cause::Overlap);
+    let queued = scene.lines("queue");
+    skipped_or_run(&queued, Cause::QueueFull);
+    let gaps = in_turn(&runs, "queue");
+    // Five seconds each, due every two, and one may wait: the next one is there at once.
+    assert!(gaps.iter().all(|gap| *gap < TURN), "{gaps:?}");
+    in_turn(&runs, "forbid");
+    let waits: Vec<_> = gaps.iter().map(|gap| gap / 1_000_000).collect();
+    eprintln!(
+        "{}: forbid, {} lines; queue, {} lines, from one attempt to the next {waits:?} ms",
+        scene.store_name(),
+        forbidden.len(),
+        queued.len(),
+    );
 }
 
 /// Each instant up to the newest that ran was skipped for this one cause, or ran; there are some
@@ -144,37 +143,36 @@ fn started_ns(scene: &Scene, number: usize) -> i128 {
 #[test]
 fn a_replaced_tree_is_dead_to_the_last_process_before_the_new_one_starts() {
     let _machine = together();
-    for scene in [Scene::on_redis(STUBBORN), Scene::on_file(STUBBORN)] {
-        let mut replicas = scene.three();
-        let (_, old) = complete(&scene, 0);
-        let deaths = Deaths::watch(&old, SOON);
-        let (holder, second) = complete(&scene, 1);
-        let died = deaths.join().last(old).expect("the first family is dead");
-        let free_ms = (started_ns(&scene, 1) - died) / 1_000_000;
-        assert!(died < started_ns(&scene, 1), "{:#?}", scene.fleet.members());
+    let scene = Scene::on_file(STUBBORN);
+    let mut replicas = scene.three();
+    let (_, old) = complete(&scene, 0);
+    let deaths = Deaths::watch(&old, SOON);
+    let (holder, second) = complete(&scene, 1);
+    let died = deaths.join().last(old).expect("the first family is dead");
+    let free_ms = (started_ns(&scene, 1) - died) / 1_000_000;
+    assert!(died < started_ns(&scene, 1), "{:#?}", scene.fleet.members());
 
-        // The same where nobody is there any more to end it.
-        let deaths = Deaths::watch(&second, SOON);
-        let killed = now_ns();
-        let found = replicas.iter_mut().find(|replica| replica.name == holder);
-        found.expect("one of the three").kill9();
-        complete(&scene, 2);
-        let died = deaths
-            .join()
-            .last(second)
-            .expect("the second family is dead");
-        assert!(died < started_ns(&scene, 2), "{:#?}", scene.fleet.members());
-        let lines = scene.wait_for_lines("replaced", SOON, |lines| {
-            (lines.len() >= 2).then(|| lines.to_vec())
-        });
-        let replaced = (Outcome::Cancelled, Some(Cause::Replaced));
-        assert_eq!(fate(&lines[0]), replaced, "{}", shown(&lines));
-        eprintln!(
-            "{}: replace, the new tree began {free_ms} ms after the old one's last process died; \
-             after kill -9 of the holder its tree was dead in {} ms, and the next began after {:.1} s",
-            scene.store_name(),
-            (died - killed) / 1_000_000,
-            (started_ns(&scene, 2) - killed) as f64 / 1e9,
-        );
-    }
+    // The same where nobody is there any more to end it.
+    let deaths = Deaths::watch(&second, SOON);
+    let killed = now_ns();
+    let found = replicas.iter_mut().find(|replica| replica.name == holder);
+    found.expect("one of the three").kill9();
+    complete(&scene, 2);
+    let died = deaths
+        .join()
+        .last(second)
+        .expect("the second family is dead");
+    assert!(died < started_ns(&scene, 2), "{:#?}", scene.fleet.members());
+    let lines = scene.wait_for_lines("replaced", SOON, |lines| {
+        (lines.len() >= 2).then(|| lines.to_vec())
+    });
+    let replaced = (Outcome::Cancelled, Some(Cause::Replaced));
+    assert_eq!(fate(&lines[0]), replaced, "{}", shown(&lines));
+    eprintln!(
+        "{}: replace, the new tree began {free_ms} ms after the old one's last process died; \
+         after kill -9 of the holder its tree was dead in {} ms, and the next began after {:.1} s",
+        scene.store_name(),
+        (died - killed) / 1_000_000,
+        (started_ns(&scene, 2) - killed) as f64 / 1e9,
+    );
 }

@@ -108,55 +108,51 @@ fn a_rolling_restart_with_an_edited_schedule_loses_nothing_and_invents_nothing()
 fn a_schedule_edited_while_all_are_away_runs_nothing_that_was_never_due() {
     let _machine = together();
     let table_former = table("*/5 * * * * *");
-    for scene in [
-        Scene::on_redis(&table_former),
-        Scene::on_file(&table_former),
-    ] {
-        let mut replicas = scene.three();
-        wait_for_run_after(&scene, now_ns());
-        replicas.iter_mut().for_each(Replica::drain);
-        let gone = now_ns();
-        // What the former schedule has alone (:05n with n not in the later), the later alone, and
-        // both, are all due in fifteen seconds.
-        sleep_until_ns(gone + 15 * SECOND);
-        scene.set_table(&table("2/3 * * * * *"));
-        let starts = now_ns() / SECOND;
-        let _replicas = scene.three();
-        let back = now_ns() / SECOND;
-        wait_for_run_after(&scene, now_ns() + 4 * SECOND);
-        let ran = ran(&scene);
-        let lines = scene.lines("edited");
-        let gone = gone / SECOND;
-        let away: Vec<_> = ran
-            .iter()
-            .filter(|at| (gone + 1..=starts).contains(at))
-            .collect();
-        // The newest of them runs, as after any outage, if both have it.
-        assert!(away.len() <= 1, "{away:?}");
-        assert!(
-            away.iter().all(|at| is_former(**at) && is_later(**at)),
-            "{}",
-            shown(&lines)
-        );
-        for at in back + 1..=*ran.last().expect("some ran") {
-            assert_eq!(ran.contains(&at), is_later(at), "{at}\n{}", shown(&lines));
-        }
-        let changed = (Outcome::Missed, Some(Cause::ScheduleChanged));
-        let told: Vec<_> = ranges(&lines)
-            .into_iter()
-            .filter(|line| fate(line) == changed)
-            .collect();
-        // One line, or one before and one after what both have.
-        let most = 1 + away.len();
-        assert!((1..=most).contains(&told.len()), "{}", shown(&lines));
-        let schedule = told[0].detail.schedule.as_deref().unwrap_or_default();
-        eprintln!(
-            "{}: edited while all were away for {} s: of these {away:?} ran; one line, after {:?} \
-             to {}, of the former schedule `{schedule}`",
-            scene.store_name(),
-            starts - gone,
-            told[0].detail.since.map(|since| since.to_string()),
-            told[0].scheduled_at
-        );
+    let scene = Scene::on_file(&table_former);
+    let mut replicas = scene.three();
+    wait_for_run_after(&scene, now_ns());
+    replicas.iter_mut().for_each(Replica::drain);
+    let gone = now_ns();
+    // What the former schedule has alone (:05n with n not in the later), the later alone, and
+    // both, are all due in fifteen seconds.
+    sleep_until_ns(gone + 15 * SECOND);
+    scene.set_table(&table("2/3 * * * * *"));
+    let starts = now_ns() / SECOND;
+    let _replicas = scene.three();
+    let back = now_ns() / SECOND;
+    wait_for_run_after(&scene, now_ns() + 4 * SECOND);
+    let ran = ran(&scene);
+    let lines = scene.lines("edited");
+    let gone = gone / SECOND;
+    let away: Vec<_> = ran
+        .iter()
+        .filter(|at| (gone + 1..=starts).contains(at))
+        .collect();
+    // The newest of them runs, as after any outage, if both have it.
+    assert!(away.len() <= 1, "{away:?}");
+    assert!(
+        away.iter().all(|at| is_former(**at) && is_later(**at)),
+        "{}",
+        shown(&lines)
+    );
+    for at in back + 1..=*ran.last().expect("some ran") {
+        assert_eq!(ran.contains(&at), is_later(at), "{at}\n{}", shown(&lines));
     }
+    let changed = (Outcome::Missed, Some(Cause::ScheduleChanged));
+    let told: Vec<_> = ranges(&lines)
+        .into_iter()
+        .filter(|line| fate(line) == changed)
+        .collect();
+    // One line, or one before and one after what both have.
+    let most = 1 + away.len();
+    assert!((1..=most).contains(&told.len()), "{}", shown(&lines));
+    let schedule = told[0].detail.schedule.as_deref().unwrap_or_default();
+    eprintln!(
+        "{}: edited while all were away for {} s: of these {away:?} ran; one line, after {:?} \
+         to {}, of the former schedule `{schedule}`",
+        scene.store_name(),
+        starts - gone,
+        told[0].detail.since.map(|since| since.to_string()),
+        told[0].scheduled_at
+    );
 }

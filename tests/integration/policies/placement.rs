@@ -141,64 +141,39 @@ run_on = { zone = "b" }
 run_on = { zone = "x" }
 starting_deadline = "2s"
 "#;
-    for scene in [Scene::on_redis(table), Scene::on_file(table)] {
-        let _replicas = [
-            scene.start_with("a", &["--tag", "zone=a"]),
-            scene.start_with("b", &["--tag", "zone=b"]),
-            scene.start("c"),
-        ];
-        let skipped = scene.wait_for_lines("nowhere", SOON, |lines| {
-            (lines.len() >= 4).then(|| lines.to_vec())
-        });
-        let runs = scene.fleet.wait_for_runs(SOON, |runs| {
-            let there = runs.iter().filter(|run| run.job == "in-b");
-            let anywhere = runs.iter().filter(|run| run.job == "anywhere");
-            let places: BTreeSet<_> = anywhere.map(|run| &run.replica).collect();
-            (there.count() >= 6 && places.len() > 1).then(|| runs.to_vec())
-        });
-        let on = |job: &str| -> BTreeSet<String> {
-            let own = runs.iter().filter(|run| run.job == job);
-            own.map(|run| run.replica.clone()).collect()
-        };
-        assert_eq!(on("in-b"), BTreeSet::from(["b".to_owned()]));
-        assert!(on("nowhere").is_empty(), "{:?}", on("nowhere"));
-        let for_want_of_a_place = (Outcome::Skipped, Some(Cause::Placement));
-        for line in &skipped {
-            assert_eq!(fate(line), for_want_of_a_place, "{}", shown(&skipped));
-        }
-        status_tells_that_it_never_started(&scene);
-        eprintln!(
-            "{}: `in-b` on {:?}, `anywhere` on {:?}, `nowhere` skipped {} times: {}",
-            scene.store_name(),
-            on("in-b"),
-            on("anywhere"),
-            skipped.len(),
-            skipped[0].detail.reason.as_deref().unwrap_or_default()
-        );
+    let scene = Scene::on_file(table);
+    let _replicas = [
+        scene.start_with("a", &["--tag", "zone=a"]),
+        scene.start_with("b", &["--tag", "zone=b"]),
+        scene.start("c"),
+    ];
+    let skipped = scene.wait_for_lines("nowhere", SOON, |lines| {
+        (lines.len() >= 4).then(|| lines.to_vec())
+    });
+    let runs = scene.fleet.wait_for_runs(SOON, |runs| {
+        let there = runs.iter().filter(|run| run.job == "in-b");
+        let anywhere = runs.iter().filter(|run| run.job == "anywhere");
+        let places: BTreeSet<_> = anywhere.map(|run| &run.replica).collect();
+        (there.count() >= 6 && places.len() > 1).then(|| runs.to_vec())
+    });
+    let on = |job: &str| -> BTreeSet<String> {
+        let own = runs.iter().filter(|run| run.job == job);
+        own.map(|run| run.replica.clone()).collect()
+    };
+    assert_eq!(on("in-b"), BTreeSet::from(["b".to_owned()]));
+    assert!(on("nowhere").is_empty(), "{:?}", on("nowhere"));
+    let for_want_of_a_place = (Outcome::Skipped, Some(Cause::Placement));
+    for line in &skipped {
+        assert_eq!(fate(line), for_want_of_a_place, "{}", shown(&skipped));
     }
-}
-
-/// A job that no replica can run does not look like one that was not due yet.
-fn status_tells_that_it_never_started(scene: &Scene) {
-    let status = scene.fleet.json(&["status", "--json"]);
-    let mut jobs = status["jobs"].as_array().expect("jobs").iter();
-    let job = jobs.find(|job| job["name"] == "nowhere").expect("the job");
-    assert_eq!(job["state"], "skipped", "{job:#}");
-    assert!(job["last"].is_null(), "{job:#}");
-    let one = &job["never_started"];
-    assert_eq!(
-        (&one["outcome"], &one["cause"]),
-        (&"skipped".into(), &"placement".into()),
-        "{job:#}"
+    eprintln!(
+        "{}: `in-b` on {:?}, `anywhere` on {:?}, `nowhere` skipped {} times: {}",
+        scene.store_name(),
+        on("in-b"),
+        on("anywhere"),
+        skipped.len(),
+        skipped[0].detail.reason.as_deref().unwrap_or_default()
     );
-    assert!(one["scheduled_at"].is_string(), "{job:#}");
-    let (_, text, _) = scene.fleet.output(&["status"]);
-    let row = text.lines().find(|line| line.starts_with("nowhere "));
-    let row = row.expect("its row");
-    let parts = ["nothing of it ever started: 2", " was skipped (placement)"];
-    for part in parts {
-        assert!(row.contains(part), "{row}");
-    }
 }
 
 fn roomy() -> String {
@@ -278,4 +253,45 @@ fn a_full_replica_and_a_draining_one_leave_work_to_the_others() {
     );
     replicas.retain(|one| one.name != long.replica);
     replicas.iter_mut().for_each(Replica::drain);
+}
+
+#[test]
+fn a_full_fleet_still_skips_and_replaces() {
+    let _machine = together();
+    let table = r#"
+[scheduler]
+max_running = 1
+[defaults]
+schedule = "@manual"
+command = [PROBE, "60000"]
+[jobs.forbid]
+[jobs.replace]
+concurrency_policy = "replace"
+"#;
+    let scene = Scene::on_file(table);
+    let replicas = ["a", "b"].map(|name| scene.start(name));
+    for job in ["forbid", "replace"] {
+        scene.trigger(job);
+        scene.fleet.wait_for_runs(SOON, |runs| {
+            runs.iter().any(|run| run.job == job).then_some(())
+        });
+    }
+    let skipped = scene.trigger("forbid");
+    let line = scene.wait_for_lines("forbid", SOON, |lines| lines.first().cloned());
+    assert_eq!(line.scheduled_at.to_string(), skipped);
+    assert_eq!(fate(&line), (Outcome::Skipped, Some(Cause::Overlap)));
+    let newer = scene.trigger("replace");
+    scene.fleet.wait_for_runs(SOON, |runs| {
+        let runs_now = |run: &Run| run.job == "replace" && run.scheduled_at == newer;
+        runs.iter().any(runs_now).then_some(())
+    });
+    let lines = scene.lines("replace");
+    assert_eq!(lines.len(), 1, "{}", shown(&lines));
+    let replaced = (Outcome::Cancelled, Some(Cause::Replaced));
+    assert_eq!(fate(&lines[0]), replaced);
+    for replica in &replicas {
+        // Nobody waits for what runs for a minute.
+        replica.signal(Signal::TERM);
+        replica.signal(Signal::TERM);
+    }
 }

@@ -39,57 +39,55 @@ fn position(replicas: &[Replica], name: &str) -> usize {
 #[test]
 fn what_fails_is_tried_again_elsewhere_until_it_succeeds() {
     let _machine = together();
-    for scene in [Scene::on_redis(TABLE), Scene::on_file(TABLE)] {
-        let _replicas = scene.three();
-        scene.trigger("third-time");
-        let end = scene.wait_for_end("third-time", SOON);
-        assert_eq!((end.attempt, end.outcome), (3, Outcome::Succeeded));
-        let lines = scene.lines("third-time");
-        assert_eq!(lines.len(), 3, "{}", shown(&lines));
-        let notes = of(&scene.notes(), "third-time");
-        let waits: Vec<f64> = notes
-            .windows(2)
-            .map(|pair| (pair[1].at_ns - pair[0].at_ns) as f64 / 1e9)
-            .collect();
-        // Of one second and two a quarter at most is cut by chance.
-        assert!((0.75..2.0).contains(&waits[0]), "{waits:?}");
-        assert!((1.5..3.5).contains(&waits[1]), "{waits:?}");
-        let where_to: Vec<_> = notes.iter().map(|note| note.replica.clone()).collect();
-        assert_ne!(where_to[0], where_to[1], "{notes:#?}");
-        assert_ne!(where_to[1], where_to[2], "{notes:#?}");
-        eprintln!(
-            "{}: attempts on {where_to:?}, waits {waits:.2?} s",
-            scene.store_name()
-        );
-    }
+    let scene = Scene::on_redis(TABLE);
+    let _replicas = scene.three();
+    scene.trigger("third-time");
+    let end = scene.wait_for_end("third-time", SOON);
+    assert_eq!((end.attempt, end.outcome), (3, Outcome::Succeeded));
+    let lines = scene.lines("third-time");
+    assert_eq!(lines.len(), 3, "{}", shown(&lines));
+    let notes = of(&scene.notes(), "third-time");
+    let waits: Vec<f64> = notes
+        .windows(2)
+        .map(|pair| (pair[1].at_ns - pair[0].at_ns) as f64 / 1e9)
+        .collect();
+    // Of one second and two a quarter at most is cut by chance.
+    assert!((0.75..2.0).contains(&waits[0]), "{waits:?}");
+    assert!((1.5..3.5).contains(&waits[1]), "{waits:?}");
+    let where_to: Vec<_> = notes.iter().map(|note| note.replica.clone()).collect();
+    assert_ne!(where_to[0], where_to[1], "{notes:#?}");
+    assert_ne!(where_to[1], where_to[2], "{notes:#?}");
+    eprintln!(
+        "{}: attempts on {where_to:?}, waits {waits:.2?} s",
+        scene.store_name()
+    );
 }
 
 #[test]
 fn a_retry_comes_although_the_replica_that_failed_is_dead() {
     let _machine = together();
-    for scene in [Scene::on_redis(TABLE), Scene::on_file(TABLE)] {
-        let mut replicas = scene.three();
-        scene.trigger("second-time");
-        let failed = scene.wait_for_lines("second-time", SOON, |lines| lines.first().cloned());
-        let again = failed.detail.next_attempt_at.expect("another attempt");
-        let again_ns = i128::from(again.as_millis()) * 1_000_000;
-        let holder = position(&replicas, &failed.replica);
-        replicas[holder].kill9();
-        assert!(now_ns() < again_ns, "it was killed in the back-off");
-        let end = scene.wait_for_end("second-time", SOON);
-        assert_eq!((end.attempt, end.outcome), (2, Outcome::Succeeded));
-        assert_ne!(end.replica, failed.replica);
-        let second = of(&scene.notes(), "second-time").remove(1);
-        let late = (second.at_ns - again_ns) as f64 / 1e6;
-        eprintln!(
-            "{}: {} failed and was killed in the back-off; attempt 2 on {}, {late:.0} ms after \
-             its time",
-            scene.store_name(),
-            failed.replica,
-            second.replica
-        );
-        assert!((0.0..1000.0).contains(&late), "{late} ms");
-    }
+    let scene = Scene::on_file(TABLE);
+    let mut replicas = scene.three();
+    scene.trigger("second-time");
+    let failed = scene.wait_for_lines("second-time", SOON, |lines| lines.first().cloned());
+    let again = failed.detail.next_attempt_at.expect("another attempt");
+    let again_ns = i128::from(again.as_millis()) * 1_000_000;
+    let holder = position(&replicas, &failed.replica);
+    replicas[holder].kill9();
+    assert!(now_ns() < again_ns, "it was killed in the back-off");
+    let end = scene.wait_for_end("second-time", SOON);
+    assert_eq!((end.attempt, end.outcome), (2, Outcome::Succeeded));
+    assert_ne!(end.replica, failed.replica);
+    let second = of(&scene.notes(), "second-time").remove(1);
+    let late = (second.at_ns - again_ns) as f64 / 1e6;
+    eprintln!(
+        "{}: {} failed and was killed in the back-off; attempt 2 on {}, {late:.0} ms after \
+         its time",
+        scene.store_name(),
+        failed.replica,
+        second.replica
+    );
+    assert!((0.0..1000.0).contains(&late), "{late} ms");
 }
 
 #[test]
