@@ -123,7 +123,7 @@ async fn a_server_of_a_given_ca_is_trusted() {
     let ca = certificates.authority("ca");
     certificates.sign(&ca, "server", |_| {});
     let server = certificates.server("server", "ca", "no");
-    let store = store(&server, &certificates.trusting("ca").into());
+    let store = store(&server, &certificates.trusting("ca"));
     works(&store).await;
     let place = format!("rediss://localhost:{}/0", server.tls_port());
     assert_eq!(store.place(), place);
