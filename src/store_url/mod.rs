@@ -37,7 +37,7 @@ const NOW: [&str; 10] = [
 const LATER: [(&str, &str); 5] = [
     (
         "redis+quorum://",
-        "today one Redis is the store: `redis://HOST:PORT`",
+        "today the store is one Redis, `redis://`, one behind Sentinels, `redis+sentinel://`, or a cluster's, `redis+cluster://`",
     ),
     ("postgres://", ENGINES_TODAY),
     ("mysql://", ENGINES_TODAY),

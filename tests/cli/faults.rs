@@ -366,11 +366,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "today nothing listens",
     ),
     fault(
-        "%[scheduler]\nstore = \"redis+sentinel://h:1/m/0\"",
+        "%[scheduler]\nstore = \"redis+quorum://h:1,i:1,j:1\"",
         5,
-        "\"redis+sentinel://h:1/m/0\"",
-        "a `redis+sentinel://` store is not supported yet",
-        "name the master itself",
+        "\"redis+quorum://h:1,i:1,j:1\"",
+        "a `redis+quorum://` store is not supported yet",
+        "one behind Sentinels",
     ),
     fault(
         "%[scheduler]\nstore = \"rdis://h\"",
