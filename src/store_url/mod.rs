@@ -20,7 +20,7 @@ const REDACTED: &str = "***";
 const KINDS: &str = "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`; leave it out for an embedded SQLite file";
 
 /// The beginnings of the URLs that name a store that this version opens.
-const NOW: [&str; 10] = [
+const NOW: [&str; 12] = [
     "sqlite:",
     "memory:",
     "redis://",
@@ -31,14 +31,12 @@ const NOW: [&str; 10] = [
     "rediss+sentinel://",
     "redis+cluster://",
     "rediss+cluster://",
+    "redis+quorum://",
+    "rediss+quorum://",
 ];
 
 /// The beginnings of those that a later version will, with what to do until then.
-const LATER: [(&str, &str); 5] = [
-    (
-        "redis+quorum://",
-        "today the store is one Redis, `redis://`, one behind Sentinels, `redis+sentinel://`, or a cluster's, `redis+cluster://`",
-    ),
+const LATER: [(&str, &str); 4] = [
     ("postgres://", ENGINES_TODAY),
     ("mysql://", ENGINES_TODAY),
     ("etcd://", ENGINES_TODAY),
