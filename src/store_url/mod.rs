@@ -153,9 +153,10 @@ pub fn check(url: &str) -> Result<(), StoreUrlError> {
     }
 }
 
-/// Whether a URL names one or several Redis servers.
-pub(crate) fn is_redis(url: &str) -> bool {
-    RedisUrl::is_one(url) || SeveralUrl::is_one(url)
+/// Whether a URL names a Redis server that may have replicas.
+pub(crate) fn may_have_replicas(url: &str) -> bool {
+    let several = SeveralUrl::parse(url).ok();
+    RedisUrl::is_one(url) || several.is_some_and(|url| url.kind != Several::Quorum)
 }
 
 /// RFC 3986, section 3.1, and not so long that it could be a secret pasted into the wrong place.

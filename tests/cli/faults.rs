@@ -366,11 +366,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "today nothing listens",
     ),
     fault(
-        "%[scheduler]\nstore = \"redis+quorum://h:1,i:1,j:1\"",
+        "%[scheduler]\nstore = \"redis+quorum://h:1,i:1\"",
         5,
-        "\"redis+quorum://h:1,i:1,j:1\"",
-        "a `redis+quorum://` store is not supported yet",
-        "one behind Sentinels",
+        "\"redis+quorum://h:1,i:1\"",
+        "the store's URL does not name three servers, five or seven",
+        "no replicas of each other",
     ),
     fault(
         "%[scheduler]\nstore = \"rdis://h\"",

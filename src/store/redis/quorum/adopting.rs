@@ -3,12 +3,12 @@
 //! Must never: have a server count again that holds less than a majority had taken when it began
 //! to adopt.
 
+use std::collections::BTreeSet;
 use std::sync::Weak;
 use std::time::Duration;
 
 use redis::Value;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 use super::super::fault::Fault;
 use super::super::reply::{bytes, items, text};
@@ -20,31 +20,31 @@ use crate::store::engine::{Room, Terms};
 /// How many values go over at once: no script keeps a server for long.
 const VALUES_AT_ONCE: usize = 2000;
 
-/// How long one that was mended is left alone.
-const MENDED_AGAIN: Duration = Duration::from_millis(500);
+/// How long none is mended after some were.
+const MENDED_AGAIN: Duration = Duration::from_millis(200);
 
 /// Mends servers as they are named.
 pub(super) async fn mend(shared: Weak<Shared>, mut named: mpsc::Receiver<usize>) {
-    let mut left_alone: Vec<(usize, Instant)> = Vec::new();
-    while let Some(number) = named.recv().await {
+    while let Some(first) = named.recv().await {
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        left_alone.retain(|(_, until)| Instant::now() < *until);
-        if left_alone.iter().any(|(other, _)| *other == number) {
-            continue;
+        let mut numbers = BTreeSet::from([first]);
+        while let Ok(other) = named.try_recv() {
+            numbers.insert(other);
         }
-        left_alone.push((number, Instant::now() + MENDED_AGAIN));
-        match shared.mend(number).await {
-            Ok(()) => {
-                let place = &shared.members[number].place;
-                tracing::info!(store = %shared.place, server = %place, "caught up with the others");
-            }
-            Err(Ended::Outbid) => {}
-            Err(Ended::Failed(error)) => {
-                tracing::debug!(store = %shared.place, %error, "failed to mend a server");
+        for number in numbers {
+            let (store, server) = (&shared.place, &shared.members[number].place);
+            match shared.mend(number).await {
+                Ok(()) => tracing::info!(store, server, "it has caught up with the others"),
+                Err(Ended::Outbid) => {}
+                Err(Ended::Failed(error)) => {
+                    tracing::debug!(store, server, %error, "it has not caught up");
+                }
             }
         }
+        drop(shared);
+        tokio::time::sleep(MENDED_AGAIN).await;
     }
 }
 
@@ -58,7 +58,7 @@ impl Shared {
             room: Room::Frees,
         };
         let round = self.prepare(&terms).await?;
-        let is_it = |view: &&super::View| view.number == number;
+        let is_it = |view: &&super::forming::View| view.number == number;
         let promised = round.views.iter().find(is_it);
         let promised = promised.is_some_and(|view| view.standing.granted);
         if !promised || !round.behind().contains(&number) {
@@ -105,23 +105,16 @@ pub(super) async fn adopt(
     }
     let values = without_standing(&parts(values));
     let agenda = turned(&parts(agenda));
-    let mut pieces: Vec<(&[Vec<u8>], &[Vec<u8>])> = Vec::new();
-    pieces.extend(
-        values
-            .chunks(2 * VALUES_AT_ONCE)
-            .map(|piece| (piece, &[][..])),
-    );
-    pieces.extend(
-        agenda
-            .chunks(2 * VALUES_AT_ONCE)
-            .map(|piece| (&[][..], piece)),
-    );
+    let of_values = values.chunks(2 * VALUES_AT_ONCE).map(|piece| [piece, &[]]);
+    let of_agenda = agenda.chunks(2 * VALUES_AT_ONCE).map(|piece| [&[], piece]);
+    let pieces: Vec<_> = of_values.chain(of_agenda).collect();
     if pieces.is_empty() {
-        pieces.push((&[], &[]));
+        // What has taken a step holds at least what the jobs share.
+        return Ok(false);
     }
     let target = &shared.members[to];
     let last = pieces.len() - 1;
-    for (at, (values, agenda)) in pieces.into_iter().enumerate() {
+    for (at, [values, agenda]) in pieces.into_iter().enumerate() {
         let part = Part {
             first: at == 0,
             ballot: if at == last { ballot } else { "" },

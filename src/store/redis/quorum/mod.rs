@@ -24,50 +24,42 @@
 
 mod adopting;
 mod forming;
+mod gathering;
 mod news;
+mod reading;
+mod round;
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Mutex, broadcast, mpsc};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 use uuid::Uuid;
 
-use self::forming::{Formed, Unformed, View, ballot, form, majority, median};
+use self::forming::majority;
+use self::gathering::gather;
 use super::RedisStore;
 use super::back_off::BackOff;
 use super::connector::{Login, Nodes};
 use super::fault::Fault;
-use super::reply::{self, Standing};
-use super::request;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{Output, Replica, RunId};
-use crate::store::draft::{self, Changes, Draft, Reading};
+use crate::store::draft::{self, Draft};
 use crate::store::engine::{Engine, Look, Survey, Terms};
-use crate::store::rules::Life;
 use crate::store::{
-    AttemptRecord, Caller, EVENT_CAPACITY, ReplicaInfo, ReplicaState, Scope, StoreError, StoreEvent,
+    AttemptRecord, Caller, EVENT_CAPACITY, ReplicaInfo, Scope, StoreError, StoreEvent,
 };
 use crate::store_url::{SeveralUrl, StoreOptions, redact};
 
-/// How often a step is begun anew where others outbid it.
-const ROUNDS: u32 = 250;
-/// How long a step may take with all that.
+/// How long a step may take, with being begun anew where others outbid it.
 const STEP_TIMEOUT: Duration = Duration::from_millis(2500);
 /// How long it pauses before that: about as long as a step takes, and longer each time, so that
 /// of many who outbid each other one gets through.
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
 const LONGEST_PAUSE: Duration = Duration::from_millis(15);
-/// Asks for no promise.
-const NO_BALLOT: &str = "?";
-/// How long those who are slower than a majority are waited for, at least.
-const LINGER: Duration = Duration::from_millis(10);
 
 /// A store in several Redis or Valkey servers that know nothing of each other.
 pub struct QuorumStore {
@@ -177,273 +169,6 @@ impl QuorumStore {
     }
 }
 
-/// A ballot that a majority has promised.
-struct Round {
-    ballot: String,
-    views: Vec<View>,
-    formed: Formed,
-    reading: Reading,
-}
-
-impl Round {
-    /// A majority has taken the last step, and is known to count: nothing has to be written for
-    /// an answer to hold.
-    fn is_settled(&self, all: usize) -> bool {
-        !self.formed.after_loss && self.formed.newest(&self.views).count() >= majority(all)
-    }
-
-    /// Who answered and does not have the last step.
-    fn behind(&self) -> Vec<usize> {
-        let newest: Vec<usize> = self.formed.newest(&self.views).collect();
-        let views = self.views.iter().enumerate();
-        views
-            .filter(|(at, _)| !newest.contains(at))
-            .map(|(_, view)| view.number)
-            .collect()
-    }
-}
-
-impl Shared {
-    fn next_ballot(&self) -> String {
-        let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
-        ballot(number, self.proposer)
-    }
-
-    fn outbid(&self, number: u64) -> Ended {
-        self.number.fetch_max(number, Ordering::Relaxed);
-        Ended::Outbid
-    }
-
-    fn decide<R, S>(&self, round: &Round, step: &mut S) -> Result<(R, Changes), Ended>
-    where
-        S: FnMut(&mut Draft<'_>) -> Result<R, draft::Fault>,
-    {
-        let mut draft = Draft::of(&round.reading);
-        let answer = step(&mut draft).map_err(|fault| Ended::Failed(fault.at(&self.place)))?;
-        Ok((answer, draft.finish()))
-    }
-
-    /// Asks one server how things are, and for its promise.
-    fn ask(
-        &self,
-        number: usize,
-        ballot: &str,
-        terms: &Terms,
-    ) -> impl Future<Output = Result<View, Fault>> + Send + 'static {
-        let member = Arc::clone(&self.members[number]);
-        let request = request::prepare(&member.keys, &terms.jobs, ballot);
-        let (jobs, room) = (terms.jobs.clone(), terms.room);
-        async move {
-            let reply = member.link(room).run(request).await?;
-            let read = reply::prepared(&reply, &jobs);
-            let (shown, standing) =
-                read.map_err(|misread| Fault::misread(&member.place, &misread))?;
-            Ok(View {
-                number,
-                shown,
-                standing,
-            })
-        }
-    }
-
-    /// How things are, without a promise.
-    async fn look_in(&self, terms: &Terms) -> Result<Round, Ended> {
-        let all = self.members.len();
-        let asked = (0..all).map(|number| self.ask(number, NO_BALLOT, terms));
-        let enough = |views: &[View]| form(&Vec::from_iter(views), all).is_ok();
-        let (views, faults) = gather(asked, enough).await;
-        self.round(String::new(), views, faults)
-    }
-
-    /// Asks all for a promise, until a majority has given it.
-    async fn prepare(&self, terms: &Terms) -> Result<Round, Ended> {
-        let ballot = self.next_ballot();
-        let all = self.members.len();
-        // The first that answers is asked alone: of many who come at once one gets its promise, and
-        // not each that of another server.
-        let (mut views, mut faults) = (Vec::new(), Vec::new());
-        let mut others = 0..all;
-        for number in others.by_ref() {
-            let asked = std::iter::once(self.ask(number, &ballot, terms));
-            let (view, fault) = gather(asked, |_| false).await;
-            views.extend(view);
-            faults.extend(fault);
-            if let Some(View { standing, .. }) = views.first() {
-                if !standing.granted {
-                    return Err(self.outbid(forming::number_of(&standing.promised)));
-                }
-                break;
-            }
-        }
-        let enough = |more: &[View]| form(&Vec::from_iter(views.iter().chain(more)), all).is_ok();
-        let asked = others.map(|number| self.ask(number, &ballot, terms));
-        let (more, failed) = gather(asked, enough).await;
-        views.extend(more);
-        faults.extend(failed);
-        self.round(ballot, views, faults)
-    }
-
-    fn round(&self, ballot: String, views: Vec<View>, faults: Vec<Fault>) -> Result<Round, Ended> {
-        let all = self.members.len();
-        let seen = views
-            .iter()
-            .map(|view| forming::number_of(&view.standing.promised));
-        self.number
-            .fetch_max(seen.max().unwrap_or(0), Ordering::Relaxed);
-        let formed = match form(&Vec::from_iter(&views), all) {
-            Ok(formed) => formed,
-            Err(Unformed::Outbid(number)) => {
-                self.give_back(&views);
-                return Err(self.outbid(number));
-            }
-            Err(Unformed::TooFew { answered, counted }) => {
-                return Err(Ended::Failed(self.too_few(answered, counted, faults)));
-            }
-        };
-        let newest = formed.newest(&views).next();
-        let newest = newest.ok_or(Ended::Outbid)?;
-        let clocks = formed
-            .counted
-            .iter()
-            .map(|at| views[*at].shown.reading.clock_us);
-        let reading = Reading {
-            clock_us: median(clocks.collect()),
-            life: match formed.after_loss {
-                true => Life::AfterLoss,
-                false => Life::Steady,
-            },
-            ..views[newest].shown.reading.clone()
-        };
-        Ok(Round {
-            ballot,
-            views,
-            formed,
-            reading,
-        })
-    }
-
-    /// Lets others have what was promised in vain, at once.
-    fn give_back(&self, views: &[View]) {
-        for view in views.iter().filter(|view| view.standing.granted) {
-            let member = Arc::clone(&self.members[view.number]);
-            tokio::spawn(async move {
-                let mut commands = redis::pipe();
-                let field = commands.cmd("HSET").arg(&member.keys.jobs);
-                field.arg("#promised_us").arg("0");
-                // Else it lapses by itself.
-                let _ = member.keeping.send(commands).await;
-            });
-        }
-    }
-
-    fn too_few(&self, answered: usize, counted: usize, faults: Vec<Fault>) -> StoreError {
-        let all = self.members.len();
-        let needed = majority(all);
-        let first = faults
-            .into_iter()
-            .next()
-            .map(|fault| fault.error.to_string());
-        let first = first.map_or(String::new(), |error| format!(" ({error})"));
-        let cause = match answered < needed {
-            true => format!("{answered} of {all} servers answer, and {needed} have to{first}"),
-            false => format!(
-                "of {all} servers {counted} have the ledger, and {needed} have to, or all have to answer: bring the others back{first}"
-            ),
-        };
-        Fault::unreachable(&self.place, cause).error
-    }
-
-    /// Has a majority take a step.
-    async fn accept(&self, terms: &Terms, round: &Round, changes: Changes) -> Result<(), Ended> {
-        let all = self.members.len();
-        let newest: Vec<usize> = round.formed.newest(&round.views).collect();
-        if newest.len() < majority(all) {
-            // They are behind, and who is up to date alone is no majority.
-            let source = *newest.first().ok_or(Ended::Outbid)?;
-            let others = round
-                .formed
-                .counted
-                .iter()
-                .filter(|at| !newest.contains(at));
-            for other in others {
-                let (from, to) = (round.views[source].number, round.views[*other].number);
-                let done = adopting::adopt(self, from, to, &round.formed.ballot, &round.ballot);
-                // Whoever can't is no part of the majority.
-                let _ = done.await;
-            }
-        }
-        let changes = Arc::new(changes);
-        let ask = |at: &usize| {
-            let view = &round.views[*at];
-            let member = Arc::clone(&self.members[view.number]);
-            let terms = Terms {
-                // By that server's own clock.
-                send_by: terms.send_by.map(|limit| {
-                    let ahead_us = view.shown.reading.clock_us - round.reading.clock_us;
-                    let ahead = ahead_us.div_euclid(1000);
-                    crate::scheduler::time::Timestamp::from_millis(limit.as_millis() + ahead)
-                }),
-                ..terms.clone()
-            };
-            let ballots = [round.formed.ballot.as_str(), round.ballot.as_str()];
-            let mut shown = view.shown.as_written();
-            shown.reading = Reading {
-                clock_us: shown.reading.clock_us,
-                ..round.reading.clone()
-            };
-            let request = request::accept(&member.keys, &terms, &shown, &changes, ballots);
-            async move {
-                let reply = member.link(terms.room).run(request).await?;
-                Ok(reply::taken(&reply))
-            }
-        };
-        let enough = |taken: &[bool]| taken.iter().filter(|taken| **taken).count() >= majority(all);
-        let (taken, faults) = gather(round.formed.counted.iter().map(ask), enough).await;
-        if enough(&taken) {
-            return Ok(());
-        }
-        match faults
-            .into_iter()
-            .find(|fault| fault.denied || !fault.disconnect)
-        {
-            Some(fault) if taken.iter().all(|taken| !taken) => Err(Ended::Failed(fault.error)),
-            _ => Err(Ended::Outbid),
-        }
-    }
-}
-
-/// Collects answers until there are enough, and for a moment longer. Those who are slower go on:
-/// what they were asked to do they shall do.
-async fn gather<T, F>(
-    asked: impl Iterator<Item = F>,
-    enough: impl Fn(&[T]) -> bool,
-) -> (Vec<T>, Vec<Fault>)
-where
-    T: Send + 'static,
-    F: Future<Output = Result<T, Fault>> + Send + 'static,
-{
-    let began = Instant::now();
-    let mut waiting: FuturesUnordered<_> = asked.map(tokio::spawn).collect();
-    let (mut answers, mut faults) = (Vec::new(), Vec::new());
-    let mut until = None;
-    loop {
-        let next = match until {
-            None => Ok(waiting.next().await),
-            Some(until) => timeout_at(until, waiting.next()).await,
-        };
-        match next {
-            Err(_) | Ok(None) => return (answers, faults),
-            Ok(Some(Ok(Ok(answer)))) => answers.push(answer),
-            Ok(Some(Ok(Err(fault)))) => faults.push(fault),
-            // It panicked, which is told by the runtime.
-            Ok(Some(Err(_))) => {}
-        }
-        if until.is_none() && enough(&answers) {
-            until = Some(Instant::now() + LINGER.max(began.elapsed()));
-        }
-    }
-}
-
 #[async_trait]
 impl Engine for QuorumStore {
     fn place(&self) -> String {
@@ -477,18 +202,21 @@ impl Engine for QuorumStore {
         S: FnMut(&mut Draft<'_>) -> Result<R, draft::Fault> + Send + 'static,
     {
         let _turn = self.shared.turn.lock().await;
-        let deadline = Instant::now() + STEP_TIMEOUT;
         let mut back_off = BackOff::new(FIRST_PAUSE, LONGEST_PAUSE);
-        for _ in 0..ROUNDS {
-            match self.take(&terms, &mut step).await {
-                Ok(answer) => return Ok(answer),
-                Err(Ended::Failed(error)) => return Err(error),
-                Err(Ended::Outbid) if Instant::now() > deadline => break,
-                Err(Ended::Outbid) => tokio::time::sleep(back_off.pause()).await,
+        let taken = async {
+            loop {
+                match self.take(&terms, &mut step).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(Ended::Failed(error)) => return Err(error),
+                    Err(Ended::Outbid) => tokio::time::sleep(back_off.pause()).await,
+                }
             }
-        }
-        let cause = "others kept getting ahead of it";
-        Err(Fault::unreachable(&self.shared.place, cause).error)
+        };
+        let late = |_| {
+            let cause = format!("others kept getting ahead for {STEP_TIMEOUT:?}");
+            Err(Fault::unreachable(&self.shared.place, cause).error)
+        };
+        timeout(STEP_TIMEOUT, taken).await.unwrap_or_else(late)
     }
 
     async fn look(
@@ -497,88 +225,15 @@ impl Engine for QuorumStore {
         info: &ReplicaInfo,
         scope: Scope,
     ) -> Result<Look, StoreError> {
-        let shared = &self.shared;
-        let all = shared.members.len();
-        let ask = |member: &Arc<RedisStore>| {
-            let member = Arc::clone(member);
-            let (caller, info) = (caller.clone(), info.clone());
-            async move {
-                let stood = member.standing().await?;
-                let request = request::observe(&member.keys, &caller, &info, scope);
-                let reply = member.asking.run(request).await?;
-                let look = reply::look(&reply);
-                let look = look.map_err(|misread| Fault::misread(&member.place, &misread))?;
-                Ok((stood, look))
-            }
-        };
-        let enough = |looks: &[(Standing, Look)]| looks.len() >= majority(all);
-        let (looks, faults) = gather(shared.members.iter().map(ask), enough).await;
-        if looks.len() < majority(all) {
-            return Err(shared.too_few(looks.len(), looks.len(), faults));
-        }
-        let clocks = looks.iter().map(|(_, look)| look.clock_us).collect();
-        let replicas = together(looks.iter().map(|(_, look)| &look.replicas));
-        let newest = looks
-            .into_iter()
-            .max_by(|(one, _), (other, _)| one.ballot.cmp(&other.ballot));
-        let Some((stood, newest)) = newest else {
-            return Err(shared.too_few(0, 0, Vec::new()));
-        };
-        Ok(Look {
-            clock_us: median(clocks),
-            // A ledger that nobody has written yet begins with a step.
-            life: match stood.ballot.is_empty() {
-                true => Life::AfterLoss,
-                false => Life::Steady,
-            },
-            replicas,
-            ..newest
-        })
+        self.shared.look(caller, info, scope).await
     }
 
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {
-        let ask = |member: &Arc<RedisStore>| {
-            let (member, replica) = (Arc::clone(member), replica.clone());
-            async move { Ok(member.strike_off(&replica).await) }
-        };
-        let enough = |_: &[Result<(), StoreError>]| false;
-        let (answers, _) = gather(self.shared.members.iter().map(ask), enough).await;
-        let failed = answers.iter().filter(|answer| answer.is_err()).count();
-        let all = self.shared.members.len();
-        match answers.into_iter().find_map(Result::err) {
-            Some(error) if all - failed < majority(all) => Err(error),
-            _ => Ok(()),
-        }
+        self.shared.strike_off(replica).await
     }
 
     async fn survey(&self) -> Result<Survey, StoreError> {
-        let shared = &self.shared;
-        let all = shared.members.len();
-        let ask = |member: &Arc<RedisStore>| {
-            let member = Arc::clone(member);
-            async move { Ok((member.standing().await?, member.reader.survey().await?)) }
-        };
-        let enough = |_: &[(Standing, Survey)]| false;
-        let (surveys, faults) = gather(shared.members.iter().map(ask), enough).await;
-        if surveys.len() < majority(all) {
-            return Err(shared.too_few(surveys.len(), surveys.len(), faults));
-        }
-        let replicas = together(surveys.iter().map(|(_, survey)| &survey.replicas));
-        let clocks = surveys
-            .iter()
-            .map(|(_, survey)| survey.now.as_millis())
-            .collect();
-        let newest = surveys
-            .into_iter()
-            .max_by(|(one, _), (other, _)| one.ballot.cmp(&other.ballot));
-        let Some((_, newest)) = newest else {
-            return Err(shared.too_few(0, 0, Vec::new()));
-        };
-        Ok(Survey {
-            now: crate::scheduler::time::Timestamp::from_millis(median(clocks)),
-            replicas,
-            ..newest
-        })
+        self.shared.survey().await
     }
 
     async fn history(
@@ -586,46 +241,11 @@ impl Engine for QuorumStore {
         job: Option<&JobName>,
         limit: usize,
     ) -> Result<Vec<AttemptRecord>, StoreError> {
-        let shared = &self.shared;
-        let all = shared.members.len();
-        let ask = |member: &Arc<RedisStore>| {
-            let (member, job) = (Arc::clone(member), job.cloned());
-            async move { member.reader.history(job.as_ref(), limit).await }
-        };
-        let enough = |_: &[Vec<AttemptRecord>]| false;
-        let (histories, faults) = gather(shared.members.iter().map(ask), enough).await;
-        if histories.len() < majority(all) {
-            return Err(shared.too_few(histories.len(), histories.len(), faults));
-        }
-        // Each line is on a majority, and so on one of these at least.
-        let mut lines: Vec<AttemptRecord> = Vec::new();
-        for history in histories {
-            for line in history {
-                if !lines.contains(&line) {
-                    lines.push(line);
-                }
-            }
-        }
-        lines.sort_by_key(|line| std::cmp::Reverse(line.ended_at));
-        lines.truncate(limit);
-        Ok(lines)
+        self.shared.history(job, limit).await
     }
 
     async fn output(&self, job: &JobName, run_id: RunId) -> Result<Option<Output>, StoreError> {
-        let shared = &self.shared;
-        let all = shared.members.len();
-        let ask = |member: &Arc<RedisStore>| {
-            let (member, job) = (Arc::clone(member), job.clone());
-            async move { member.reader.output(&job, run_id).await }
-        };
-        let enough = |found: &[Option<Output>]| found.iter().any(Option::is_some);
-        let (found, faults) = gather(shared.members.iter().map(ask), enough).await;
-        let answered = found.len();
-        match found.into_iter().flatten().next() {
-            Some(output) => Ok(Some(output)),
-            None if answered >= majority(all) => Ok(None),
-            None => Err(shared.too_few(answered, answered, faults)),
-        }
+        self.shared.output(job, run_id).await
     }
 
     fn events(&self) -> broadcast::Receiver<StoreEvent> {
@@ -647,18 +267,4 @@ impl Drop for QuorumStore {
             news.abort();
         }
     }
-}
-
-/// What servers know of replicas, together: the newest of each.
-fn together<'r>(lists: impl Iterator<Item = &'r Vec<ReplicaState>>) -> Vec<ReplicaState> {
-    let mut newest: BTreeMap<Uuid, ReplicaState> = BTreeMap::new();
-    for state in lists.flatten() {
-        let known = newest
-            .entry(state.replica.id)
-            .or_insert_with(|| state.clone());
-        if state.seen_at > known.seen_at {
-            *known = state.clone();
-        }
-    }
-    newest.into_values().collect()
 }
