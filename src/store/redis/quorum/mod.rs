@@ -28,6 +28,8 @@ mod gathering;
 mod news;
 mod reading;
 mod round;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
