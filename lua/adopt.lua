@@ -11,13 +11,22 @@
 -- Holds: until the last part is there this server has taken no step, and counts for nothing. Its
 -- histories stay: readers put those of several servers together.
 
+local STEP = 1000
+
+-- Calls a command with all that there is, a part at a time.
+local function for_all(command, key, all)
+  for first = 1, #all, STEP do
+    redis.call(command, key, unpack(all, first, math.min(first + STEP - 1, #all)))
+  end
+end
+
 if redis.call('HGET', KEYS[1], '#promised') ~= ARGV[2] then return '0' end
 if ARGV[3] == 'first' then
-  redis.call('DEL', KEYS[1], KEYS[2])
+  for_all('HDEL', KEYS[1], redis.call('HKEYS', KEYS[1]))
+  for_all('ZREM', KEYS[2], redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '+inf'))
   redis.call('HSET', KEYS[1], '#promised', ARGV[2])
 end
 local values = tonumber(ARGV[5])
-local STEP = 1000
 local last = 5 + 2 * values
 for first = 6, last, 2 * STEP do
   redis.call('HSET', KEYS[1], unpack(ARGV, first, math.min(first + 2 * STEP - 1, last)))

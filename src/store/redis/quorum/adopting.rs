@@ -93,8 +93,8 @@ pub(super) async fn adopt(
     };
     taken(&mut commands);
     commands.cmd("HGETALL").arg(&source.keys.jobs);
-    let range = commands.cmd("ZRANGE").arg(&source.keys.agenda);
-    range.arg("0").arg("-1").arg("WITHSCORES");
+    let range = commands.cmd("ZRANGEBYSCORE").arg(&source.keys.agenda);
+    range.arg("-inf").arg("+inf").arg("WITHSCORES");
     taken(&mut commands);
     let answers = source.keeping.send(commands).await?;
     let [before, values, agenda, after] = answers.as_slice() else {
