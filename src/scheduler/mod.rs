@@ -18,6 +18,7 @@
 
 mod claiming;
 mod claims;
+mod contact;
 mod effect;
 mod held;
 pub mod job;
@@ -49,11 +50,12 @@ pub use self::store_clock::ClockJump;
 pub use self::table::dependents_of;
 
 use self::claims::Claims;
+use self::contact::Contact;
 use self::held::{AfterRenewal, HeldLeases, Stop};
 use self::job::{Job, JobName};
 use self::lease::{
-    Answered, BATCH_LIMIT, Caller, Claim, Enrolment, FencingToken, Late, Renewal, RenewalAnswer,
-    Replica, RunId, Scope,
+    BATCH_LIMIT, Caller, Claim, Enrolment, FencingToken, Late, Renewal, RenewalAnswer, Replica,
+    RunId, Scope,
 };
 use self::margins::Margins;
 use self::placement::Placement;
@@ -114,7 +116,7 @@ pub struct Scheduler {
     token_floor: FencingToken,
     /// Since when the ledger remembers, as it was seen last.
     born: Option<Timestamp>,
-    away_since: Option<BootTime>,
+    contact: Contact,
     grace_told: bool,
     draining: bool,
     finished: bool,
@@ -171,7 +173,7 @@ impl Scheduler {
             registration,
             token_floor: FencingToken::default(),
             born: None,
-            away_since: None,
+            contact: Contact::default(),
             grace_told: false,
             draining: false,
             finished: false,
@@ -372,39 +374,6 @@ impl Scheduler {
         let millis = u64::try_from(at.as_millis()).unwrap_or(0);
         let random = (self.entropy)();
         RunId::new(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
-    }
-
-    /// Takes note of how a call went: what time it is at the store, and whether it is there.
-    fn heard<T>(
-        &mut self,
-        sent: BootTime,
-        now: BootTime,
-        result: CallResult<T>,
-    ) -> Option<Answered<T>> {
-        match result {
-            Err(cause) => {
-                self.watch.failed();
-                if self.away_since.is_none() {
-                    self.away_since = Some(now);
-                    self.report(Notice::StoreAway { cause });
-                }
-                None
-            }
-            Ok(answered) => {
-                self.watch.heard(now);
-                if let Some(since) = self.away_since.take() {
-                    self.report(Notice::StoreBack {
-                        after: now.saturating_since(since),
-                    });
-                    self.watch.look_now(Scope::All, now);
-                }
-                if let Some(jump) = self.clock.learn(sent, now, answered.now) {
-                    self.report(Notice::ClockJumped(jump));
-                    self.watch.look_now(Scope::All, now);
-                }
-                Some(answered)
-            }
-        }
     }
 
     fn renewed(

@@ -71,6 +71,11 @@ impl Changes {
     }
 }
 
+/// What to do where something in the ledger is in no form that this version writes. A newer
+/// version may have other fields; what it wrote is left as it is, and waited out.
+pub(super) const CURE_OF_UNREADABLE: &str =
+    "if a newer soloist wrote it, upgrade this one; if none did, find who else writes there";
+
 /// Why a step can't be taken. Nothing of it is written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Fault {
@@ -85,7 +90,10 @@ impl Fault {
     pub(super) fn at(&self, place: &str) -> StoreError {
         let (place, cause) = (place.to_owned(), self.to_string());
         match self {
-            Fault::Unreadable(_) => StoreError::Unreadable { place, cause },
+            Fault::Unreadable(_) => {
+                let cure = CURE_OF_UNREADABLE.to_owned();
+                StoreError::Unreadable { place, cause, cure }
+            }
             Fault::TokensUsedUp => StoreError::Refused {
                 place,
                 cause,

@@ -294,13 +294,26 @@ pub enum StoreError {
         /// What to do about it.
         cure: String,
     },
+    /// Another version of soloist keeps its ledger there. Nothing of it is read or written;
+    /// sending again helps once the ledger is this version's.
+    #[error("the store at {place} is another version's: {cause}; {cure}")]
+    OtherVersion {
+        /// Where, without secrets.
+        place: String,
+        /// What was found.
+        cause: String,
+        /// What to do about it.
+        cure: String,
+    },
     /// It holds something that this version can't read.
-    #[error("the store at {place} holds what can't be read: {cause}")]
+    #[error("the store at {place} holds what can't be read: {cause}; {cure}")]
     Unreadable {
         /// Where, without secrets.
         place: String,
         /// What was found.
         cause: String,
+        /// What to do about it.
+        cure: String,
     },
     /// The URL names no store.
     #[error("`{url}` is no store: {cause}")]

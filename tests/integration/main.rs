@@ -15,5 +15,6 @@ mod pid_one;
 mod policies;
 mod steady;
 mod trouble;
+mod upgrade;
 
 use test_support::machine::{alone, together};
