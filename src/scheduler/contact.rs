@@ -71,14 +71,16 @@ impl Scheduler {
             Ok(answered) => {
                 self.watch.heard(now);
                 if let Some((since, is_told)) = self.contact.heard() {
+                    let after = now.saturating_since(since);
+                    self.upkeep.was_away(after);
                     if is_told {
-                        let after = now.saturating_since(since);
                         self.report(Notice::StoreBack { after });
                     }
                     self.watch.look_now(Scope::All, now);
                 }
                 if let Some(jump) = self.clock.learn(sent, now, answered.now) {
                     self.report(Notice::ClockJumped(jump));
+                    self.upkeep.disturbed();
                     self.watch.look_now(Scope::All, now);
                 }
                 Some(answered)

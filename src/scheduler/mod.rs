@@ -34,6 +34,7 @@ mod store_clock;
 mod table;
 pub mod time;
 mod timers;
+mod upkeep;
 pub mod variable;
 mod watch;
 
@@ -63,6 +64,7 @@ use self::policy::Tags;
 use self::store_clock::StoreClock;
 use self::table::Table;
 use self::time::{BootTime, Timestamp};
+use self::upkeep::Upkeep;
 use self::watch::Watch;
 
 /// Where random bytes come from: ids are drawn and waits are spread with them.
@@ -113,6 +115,7 @@ pub struct Scheduler {
     /// Jobs of which older occurrences may be unsettled: nothing of them was claimed yet.
     unsure: HashSet<JobName>,
     registration: Registrations,
+    upkeep: Upkeep,
     token_floor: FencingToken,
     /// Since when the ledger remembers, as it was seen last.
     born: Option<Timestamp>,
@@ -171,6 +174,7 @@ impl Scheduler {
             claims: Claims::default(),
             held: HeldLeases::default(),
             registration,
+            upkeep: Upkeep::new(now),
             token_floor: FencingToken::default(),
             born: None,
             contact: Contact::default(),
@@ -207,6 +211,7 @@ impl Scheduler {
                 sent,
                 result,
             } => self.observed(scope, sent, result, now),
+            Event::Swept { result } => self.swept(result, now),
             Event::AttemptEnded { run_id, ending } => {
                 if self.room() == 0 {
                     // What could not be taken for want of room may still be there.
@@ -235,6 +240,7 @@ impl Scheduler {
         }
         self.tend_leases(now);
         if !self.draining {
+            self.keep_up(now);
             self.register_waiting(now);
             self.claim_due(now);
             self.claim_deferred(now);
@@ -278,6 +284,7 @@ impl Scheduler {
             due.and_then(|due| self.clock.boot_time_of(due)),
             deferred.and_then(|at| self.clock.boot_time_of(at)),
             registration,
+            self.keep_up_at(),
             self.claims.next_wakeup(),
             self.held.next_wakeup(),
             self.watch.next_wakeup(),

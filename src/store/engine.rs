@@ -21,8 +21,8 @@ use super::{
 };
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{
-    Claim, ClaimAnswer, Dependent, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, Replica,
-    RunId,
+    BATCH_LIMIT, Claim, ClaimAnswer, Dependent, Output, Release, ReleaseAnswer, Renewal,
+    RenewalAnswer, Replica, RunId,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -43,6 +43,8 @@ pub(super) enum Room {
     Takes,
     /// It goes through: it writes over what is there, or frees more than it takes.
     Frees,
+    /// The same, and nothing hangs on it: what leases hang on is not to wait for it.
+    Tidies,
 }
 
 /// What an observer sees, at one moment.
@@ -104,6 +106,10 @@ impl Window {
     }
 }
 
+/// How many jobs one step forgets at most: each may have a thousand lines, and other steps wait
+/// meanwhile.
+const FORGOTTEN_AT_ONCE: usize = 8;
+
 /// What keeps records. See the module; the methods without a word are [`Store`]'s.
 #[async_trait]
 pub(super) trait Engine: Send + Sync + 'static {
@@ -125,6 +131,9 @@ pub(super) trait Engine: Send + Sync + 'static {
         info: &ReplicaInfo,
         scope: Scope,
     ) -> Result<Look, StoreError>;
+
+    /// The jobs of which it has a record.
+    async fn names(&self) -> Result<Vec<JobName>, StoreError>;
 
     /// Takes a replica off the list.
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError>;
@@ -293,6 +302,33 @@ impl<E: Engine> Store for E {
 
     async fn depart(&self, caller: &Caller) -> Result<(), StoreError> {
         self.strike_off(&caller.replica).await
+    }
+
+    async fn sweep(&self, caller: &Caller) -> Result<Answered<Vec<JobName>>, StoreError> {
+        let mut jobs = self.names().await?;
+        jobs.sort();
+        let (mut forgotten, mut rest) = (Vec::new(), &jobs[..]);
+        loop {
+            let some = &rest[..rest.len().min(BATCH_LIMIT)];
+            let terms = Terms {
+                jobs: some.to_vec(),
+                send_by: None,
+                room: Room::Tidies,
+            };
+            let (caller, some) = (caller.clone(), some.to_vec());
+            let step =
+                move |draft: &mut Draft<'_>| batch::sweep(draft, &caller, &some, FORGOTTEN_AT_ONCE);
+            let Answered { now, answer } = self.transact(terms, step).await?;
+            // As many as are forgotten at once: there may be more of them among these.
+            if answer.len() < FORGOTTEN_AT_ONCE {
+                rest = &rest[rest.len().min(BATCH_LIMIT)..];
+            }
+            forgotten.extend(answer);
+            if rest.is_empty() {
+                let answer = forgotten;
+                return Ok(Answered { now, answer });
+            }
+        }
     }
 
     async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError> {

@@ -384,6 +384,11 @@ pub trait Store: Send + Sync + 'static {
     /// Takes the caller off the list of replicas.
     async fn depart(&self, caller: &Caller) -> Result<(), StoreError>;
 
+    /// Forgets jobs that no table has had for a month and of which nothing runs, waits or is
+    /// paused: answers which. For replicas that have enrolled theirs for long enough that a mark
+    /// of them is recent. Longer than other calls, and rare.
+    async fn sweep(&self, caller: &Caller) -> Result<Answered<Vec<JobName>>, StoreError>;
+
     /// The state of everything.
     async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError>;
 

@@ -226,7 +226,7 @@ impl Engine for RedisStore {
             acknowledgements: self.acknowledgements,
         };
         let link = match plan.terms.room {
-            Room::Takes => &self.asking,
+            Room::Takes | Room::Tidies => &self.asking,
             Room::Frees => &self.keeping,
         };
         let result = link.converse(|talk| step::take(talk, plan, step)).await;
@@ -242,6 +242,10 @@ impl Engine for RedisStore {
         let request = request::observe(&self.keys, caller, info, scope);
         let reply = self.told(self.asking.run(request).await).await?;
         reply::look(&reply).map_err(|misread| Fault::misread(&self.place, &misread).error)
+    }
+
+    async fn names(&self) -> Result<Vec<JobName>, StoreError> {
+        self.told(self.reader.jobs().await).await
     }
 
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {

@@ -84,7 +84,8 @@ impl Reader {
         Ok(jobs)
     }
 
-    async fn jobs(&self) -> Result<Vec<JobName>, Fault> {
+    /// The jobs that have a record, by name: one hash has them all, so that nothing is scanned.
+    pub(super) async fn jobs(&self) -> Result<Vec<JobName>, Fault> {
         let mut commands = redis::pipe();
         commands.cmd("HKEYS").arg(&self.keys.jobs);
         let answers = self.read(commands).await?;

@@ -21,6 +21,7 @@ impl Call<'_> {
     ) -> Decision<Registration> {
         let mut step = Step::begin(self, record);
         let new = !step.known;
+        step.note_table(enrolment.again);
         let former = step.enrol(enrolment);
         let (record, now) = (&step.record, step.now());
         let registration = Registration {

@@ -127,6 +127,10 @@ impl Engine for SqliteStore {
         .await
     }
 
+    async fn names(&self) -> Result<Vec<JobName>, StoreError> {
+        self.ask(Kind::Reads, |ledger| ledger.names()).await
+    }
+
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {
         let replica = replica.clone();
         self.ask(Kind::Writes, move |ledger| ledger.forget_replica(&replica))
