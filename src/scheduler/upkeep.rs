@@ -15,6 +15,7 @@
 //! Must never: enrol a large table at once, or sweep on the strength of what was seen before a
 //! disturbance.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::job::JobName;
@@ -39,6 +40,8 @@ const SWEEP_RETRY: Duration = Duration::from_secs(3600);
 /// Where the upkeep stands.
 #[derive(Debug)]
 pub(super) struct Upkeep {
+    /// Until when the ledger need not be told of a job again.
+    fresh_until: HashMap<JobName, BootTime>,
     /// Jobs that the ledger is still to be told of in this round, the next one last.
     left: Vec<JobName>,
     /// From one batch to the next.
@@ -54,6 +57,7 @@ impl Upkeep {
     /// Of a replica that enrols all of its table at its start.
     pub(super) fn new(now: BootTime) -> Self {
         Self {
+            fresh_until: HashMap::new(),
             left: Vec::new(),
             pace: ROUND,
             // What is left of this round is nothing, and the next begins when it would be over.
@@ -68,6 +72,12 @@ impl Upkeep {
     pub(super) fn disturbed(&mut self) {
         self.calm = 0;
         self.left.clear();
+        self.fresh_until.clear();
+    }
+
+    /// The ledger was told of a job, and needs not to be told again until then.
+    pub(super) fn told(&mut self, job: &JobName, fresh_until: BootTime) {
+        self.fresh_until.insert(job.clone(), fresh_until);
     }
 
     /// The store was away for so long.
@@ -92,7 +102,9 @@ impl Upkeep {
             self.disturbed();
         }
         if self.left.is_empty() {
+            let due = |job: &JobName| self.fresh_until.get(job).is_none_or(|until| *until <= now);
             self.left = all();
+            self.left.retain(due);
             self.left.reverse();
             let batches = self.left.len().div_ceil(BATCH_LIMIT).max(1);
             self.pace = ROUND / u32::try_from(batches).unwrap_or(u32::MAX);
@@ -133,9 +145,6 @@ impl Scheduler {
         }
         let table = &self.table;
         let batch = self.upkeep.next_batch(now, || table.names());
-        if batch.is_empty() {
-            return;
-        }
         let again = batch.iter().filter_map(|name| self.table.get(name));
         let again = again.map(|entry| Enrolment {
             again: true,
@@ -195,10 +204,10 @@ mod tests {
             let batch = upkeep.next_batch(now, || names(jobs));
             if !batch.is_empty() {
                 batches.push((now, batch.len()));
-                if upkeep.begin_sweep(now) {
-                    sweeps.push(now);
-                    upkeep.swept(true, now);
-                }
+            }
+            if upkeep.begin_sweep(now) {
+                sweeps.push(now);
+                upkeep.swept(true, now);
             }
             now = upkeep.next_wakeup().max(now + Duration::from_secs(1));
         }
@@ -216,6 +225,19 @@ mod tests {
             .windows(2)
             .map(|two| two[1].0.saturating_since(two[0].0));
         assert!(apart.min() > Some(Duration::from_secs(4 * 60)));
+    }
+
+    #[test]
+    fn a_round_leaves_out_what_the_ledger_remembers_until_that_is_in_doubt() {
+        let mut upkeep = Upkeep::new(at(0));
+        for name in &names(300)[..290] {
+            upkeep.told(name, at(100));
+        }
+        let (batches, _) = pass(&mut upkeep, 300, 0..7);
+        assert_eq!(batches, [(at(6), 10)]);
+        upkeep.disturbed();
+        let (batches, _) = pass(&mut upkeep, 300, 7..17);
+        assert_eq!(batches.iter().map(|(_, jobs)| jobs).sum::<usize>(), 300);
     }
 
     #[test]

@@ -28,6 +28,7 @@ impl Call<'_> {
             settled_until: record.settled_until,
             new,
             former_schedule: former,
+            fresh_for: record.mark_is_fresh_for(now),
             openings: record.openings(&enrolment.job, now),
         };
         match new {

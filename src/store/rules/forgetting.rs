@@ -81,6 +81,12 @@ impl Call<'_> {
 }
 
 impl Record {
+    /// For how long a round need not come back to it.
+    pub(super) fn mark_is_fresh_for(&self, now: Timestamp) -> Duration {
+        let day = i64::from(self.enrolled_on.0) + i64::from(MARK_RENEWED_DAYS);
+        Timestamp::from_second(day * 24 * 3600).saturating_since(now)
+    }
+
     /// Something of it runs or waits, or somebody has paused it. What has been free for as long
     /// as the job was in no table, and nobody took it, waits no longer; what a person asked for
     /// does.
