@@ -17,7 +17,7 @@ use super::shown::{peers, shown};
 use super::{
     ABANDONED_AFTER, Answered, AttemptRecord, Caller, Enrolment, OVERDUE_LIMIT, Observation, Order,
     OrderAnswer, Registration, ReplicaInfo, ReplicaState, SCOPE_ALL_LIMIT, Scope, Snapshot, Store,
-    StoreError, StoreEvent, batch,
+    StoreCondition, StoreError, StoreEvent, batch,
 };
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{
@@ -67,6 +67,7 @@ pub(super) struct Look {
 pub(super) struct Survey {
     pub(super) now: Timestamp,
     pub(super) group: Group,
+    pub(super) conditions: Vec<StoreCondition>,
     pub(super) records: Vec<(JobName, Record)>,
     pub(super) replicas: Vec<ReplicaState>,
 }
@@ -344,6 +345,7 @@ impl<E: Engine> Store for E {
         let answer = Snapshot {
             grace: grace_until.saturating_since(survey.now),
             born: (born > Timestamp::default()).then_some(born),
+            conditions: survey.conditions,
             jobs: jobs.map(|(job, record)| record.to_state(job)).collect(),
             replicas: survey.replicas,
         };

@@ -264,6 +264,7 @@ impl Engine for MemoryStore {
         Ok(Survey {
             now: ledger.clock.wall(),
             group: ledger.group.clone(),
+            conditions: Vec::new(),
             records: records.map_err(|fault| fault.at(&self.place()))?,
             replicas: ledger.replicas.values().cloned().collect(),
         })

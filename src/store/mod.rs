@@ -104,10 +104,42 @@ pub struct Snapshot {
     /// When the ledger began, was taken up by another process of its server, or lost data: what
     /// was acknowledged before may be gone. None where nothing of that kind happened to it yet.
     pub born: Option<Timestamp>,
+    /// What of its server's settings puts it at risk, as far as known.
+    pub conditions: Vec<StoreCondition>,
     /// Every job that the ledger knows, by name.
     pub jobs: Vec<JobState>,
     /// Every replica that was heard of in the last day, by name.
     pub replicas: Vec<ReplicaState>,
+}
+
+/// How the server of a store is set up, where that puts the ledger at risk.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreCondition {
+    /// It deletes keys of ours when its memory runs short.
+    #[error(
+        "the server may delete leases and history when memory runs short (maxmemory-policy \
+         {policy}): set maxmemory-policy to noeviction, or to one of volatile-*"
+    )]
+    Evicts {
+        /// Its `maxmemory-policy`.
+        policy: String,
+    },
+    /// It has its data in memory alone.
+    #[error(
+        "the server keeps nothing on disk: with a restart the ledger is lost; \
+         set appendonly to yes to keep it"
+    )]
+    KeepsNothing,
+}
+
+impl StoreCondition {
+    /// In a word, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            StoreCondition::Evicts { .. } => "evicts",
+            StoreCondition::KeepsNothing => "keeps_nothing",
+        }
+    }
 }
 
 /// What the ledger holds of a job.

@@ -13,6 +13,7 @@ mod links;
 mod orders;
 mod pid_one;
 mod policies;
+mod settings;
 mod steady;
 mod trouble;
 mod upgrade;

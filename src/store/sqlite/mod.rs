@@ -142,6 +142,7 @@ impl Engine for SqliteStore {
             Ok(Survey {
                 now: ledger.clock.wall(),
                 group: ledger.group()?,
+                conditions: Vec::new(),
                 records: ledger.records()?,
                 replicas: ledger.replicas()?,
             })
