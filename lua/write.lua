@@ -10,7 +10,7 @@
 --       15 ballot of the last step, '' for none  16 ballot of this one, '' for a server by itself
 --       17 how many jobs the step names, then for each 4: job,
 --       value that was read, '' for none, '*' where nothing hangs on it,
---       value that is to be, '' where it stays, agenda ms or '-'
+--       value that is to be, '' where it stays, '-' where the job is forgotten, agenda ms or '-'
 --       then per line 6: job, history limit, history age ms, id ms, output (bytes, '' for
 --       none), how many fields, and those, name by value
 -- reply {written, fault of a history line or ''}
@@ -77,7 +77,7 @@ local function write_records()
   for i = 1, count do
     local at = job_at(i)
     local job, value, agenda = ARGV[at], ARGV[at + 2], ARGV[at + 3]
-    if value ~= '' then
+    if value ~= '' and value ~= '-' then
       values[#values + 1], values[#values + 2] = job, value
       if agenda == '-' then
         gone[#gone + 1] = job
@@ -89,6 +89,19 @@ local function write_records()
   if #gone > 0 then redis.call('ZREM', KEYS[2], unpack(gone)) end
   if #there > 0 then redis.call('ZADD', KEYS[2], unpack(there)) end
   if #values > 0 then redis.call('HSET', KEYS[1], unpack(values)) end
+end
+
+-- Forgets jobs. Their lines first: a job that still has its record is forgotten again. What the
+-- lines took is freed beside the server's work.
+local function forget()
+  for i = 1, count do
+    local job = ARGV[job_at(i)]
+    if ARGV[job_at(i) + 2] == '-' then
+      redis.call('UNLINK', ARGV[11] .. job, ARGV[12] .. job)
+      redis.call('ZREM', KEYS[2], job)
+      redis.call('HDEL', KEYS[1], job)
+    end
+  end
 end
 
 local function trim_by_age(stream, line)
@@ -157,6 +170,7 @@ if ARGV[16] ~= '' then
   if not (in_time(snap) and is_next()) then return { 'outbid' } end
   redis.call('HSET', KEYS[1], '#ballot', ARGV[16], '#member', snap.process)
 elseif not (in_time(snap) and unchanged(snap)) then return { 'changed', unpack(told(snap)) } end
+forget()
 write_records()
 write_group(snap)
 local fault = write_lines()

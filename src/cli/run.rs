@@ -115,7 +115,12 @@ async fn wait_until_ready(store: &dyn Store, required: bool) -> Result<(), Exit>
     loop {
         let cause = match store.ready().await {
             Ok(()) => return Ok(()),
-            Err(cause @ StoreError::Unreachable { .. }) if !required => cause,
+            // One that another version keeps may be this one's once a fleet is updated.
+            Err(cause @ (StoreError::Unreachable { .. } | StoreError::OtherVersion { .. }))
+                if !required =>
+            {
+                cause
+            }
             Err(cause) => {
                 error!("{cause}");
                 return Err(store::exit_of(&cause));

@@ -45,6 +45,9 @@ fn render(status: &Status) -> String {
         let grace = output::short_duration(seconds(status.grace_seconds));
         text += &format!("nothing is granted for {grace}: the ledger is new or lost data\n\n");
     }
+    for condition in &status.store_conditions {
+        text += &format!("! {}\n\n", condition.text);
+    }
     text += &output::columns(
         &[
             "JOB",

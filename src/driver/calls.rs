@@ -20,6 +20,9 @@ use crate::store::{ReplicaInfo, Store, StoreError, StoreEvent};
 /// The time-out of calls on which no lease hangs.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// That of a look through all jobs, which is many calls.
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The store, and where its answers go.
 pub(super) struct Calls {
     store: Arc<dyn Store>,
@@ -93,6 +96,10 @@ impl Calls {
                     }
                 });
             }
+            Effect::Sweep => self.spawn(async move {
+                let result = answer(timeout, store.sweep(&caller)).await;
+                Event::Swept { result }
+            }),
             Effect::Start(_)
             | Effect::Stop { .. }
             | Effect::Guard { .. }
@@ -149,6 +156,7 @@ fn timeout_of(effect: &Effect) -> Duration {
     let shortest = match effect {
         Effect::Claim(claims) => claims.iter().map(|claim| claim.ttl).min(),
         Effect::Renew(renewals) => renewals.iter().map(|renewal| renewal.ttl).min(),
+        Effect::Sweep => return SWEEP_TIMEOUT,
         _ => None,
     };
     shortest.map_or(CALL_TIMEOUT, |ttl| Margins::of(ttl).call_timeout())

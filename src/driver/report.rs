@@ -216,6 +216,19 @@ fn tell_of_replica(notice: &Notice, replica: &str) {
             replica,
             "the store lost the ledger of jobs: they were enrolled anew; pauses and what waited are gone"
         ),
+        Notice::Forgotten { jobs } => {
+            let names: Vec<&str> = jobs.iter().map(|job| job.as_str()).collect();
+            let names = names.join(", ");
+            info!(
+                replica,
+                jobs = jobs.len(),
+                names,
+                "forgot jobs that no table has had for long"
+            );
+        }
+        Notice::NotSwept { cause } => {
+            debug!(replica, "jobs that no table has are kept for now: {cause}");
+        }
         Notice::Grace { wait } => {
             warn!(
                 replica,

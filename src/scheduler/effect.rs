@@ -63,6 +63,11 @@ pub enum Event {
         /// What was seen.
         result: CallResult<Observation>,
     },
+    /// A [`Effect::Sweep`] came back.
+    Swept {
+        /// The jobs that were forgotten.
+        result: CallResult<Vec<JobName>>,
+    },
     /// An attempt ended, or could not be started.
     AttemptEnded {
         /// Which.
@@ -119,6 +124,9 @@ pub enum Effect {
     Release(Vec<Release>),
     /// Say that this replica lives, and look; comes back as [`Event::Observed`].
     Observe(Scope),
+    /// Have the ledger forget jobs that no table has had for long; comes back as
+    /// [`Event::Swept`].
+    Sweep,
     /// Start an attempt; its end comes back as [`Event::AttemptEnded`], always.
     Start(Attempt),
     /// End an attempt: TERM, and KILL after `grace` at the latest. Said again, the shorter
@@ -331,6 +339,16 @@ pub enum Notice {
     NewJob {
         /// Which.
         job: JobName,
+    },
+    /// The ledger forgot jobs that no table has had for long.
+    Forgotten {
+        /// Which.
+        jobs: Vec<JobName>,
+    },
+    /// The ledger could not be asked to forget what no table has. It is asked again.
+    NotSwept {
+        /// Why, as far as known.
+        cause: String,
     },
     /// Nothing is granted for now: the ledger is new, or lost data, or the store's clock
     /// stepped back.

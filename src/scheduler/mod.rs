@@ -18,6 +18,7 @@
 
 mod claiming;
 mod claims;
+mod contact;
 mod effect;
 mod held;
 pub mod job;
@@ -33,6 +34,7 @@ mod store_clock;
 mod table;
 pub mod time;
 mod timers;
+mod upkeep;
 pub mod variable;
 mod watch;
 
@@ -49,11 +51,12 @@ pub use self::store_clock::ClockJump;
 pub use self::table::dependents_of;
 
 use self::claims::Claims;
+use self::contact::Contact;
 use self::held::{AfterRenewal, HeldLeases, Stop};
 use self::job::{Job, JobName};
 use self::lease::{
-    Answered, BATCH_LIMIT, Caller, Claim, Enrolment, FencingToken, Late, Renewal, RenewalAnswer,
-    Replica, RunId, Scope,
+    BATCH_LIMIT, Caller, Claim, Enrolment, FencingToken, Late, Renewal, RenewalAnswer, Replica,
+    RunId, Scope,
 };
 use self::margins::Margins;
 use self::placement::Placement;
@@ -61,6 +64,7 @@ use self::policy::Tags;
 use self::store_clock::StoreClock;
 use self::table::Table;
 use self::time::{BootTime, Timestamp};
+use self::upkeep::Upkeep;
 use self::watch::Watch;
 
 /// Where random bytes come from: ids are drawn and waits are spread with them.
@@ -111,10 +115,11 @@ pub struct Scheduler {
     /// Jobs of which older occurrences may be unsettled: nothing of them was claimed yet.
     unsure: HashSet<JobName>,
     registration: Registrations,
+    upkeep: Upkeep,
     token_floor: FencingToken,
     /// Since when the ledger remembers, as it was seen last.
     born: Option<Timestamp>,
-    away_since: Option<BootTime>,
+    contact: Contact,
     grace_told: bool,
     draining: bool,
     finished: bool,
@@ -169,9 +174,10 @@ impl Scheduler {
             claims: Claims::default(),
             held: HeldLeases::default(),
             registration,
+            upkeep: Upkeep::new(now),
             token_floor: FencingToken::default(),
             born: None,
-            away_since: None,
+            contact: Contact::default(),
             grace_told: false,
             draining: false,
             finished: false,
@@ -205,6 +211,7 @@ impl Scheduler {
                 sent,
                 result,
             } => self.observed(scope, sent, result, now),
+            Event::Swept { result } => self.swept(result, now),
             Event::AttemptEnded { run_id, ending } => {
                 if self.room() == 0 {
                     // What could not be taken for want of room may still be there.
@@ -235,6 +242,7 @@ impl Scheduler {
         }
         self.tend_leases(now);
         if !self.draining {
+            self.keep_up(now);
             self.register_waiting(now);
             self.claim_due(now);
             self.claim_deferred(now);
@@ -278,6 +286,7 @@ impl Scheduler {
             due.and_then(|due| self.clock.boot_time_of(due)),
             deferred.and_then(|at| self.clock.boot_time_of(at)),
             registration,
+            self.keep_up_at(),
             self.claims.next_wakeup(),
             self.held.next_wakeup(),
             self.watch.next_wakeup(),
@@ -374,39 +383,6 @@ impl Scheduler {
         let millis = u64::try_from(at.as_millis()).unwrap_or(0);
         let random = (self.entropy)();
         RunId::new(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
-    }
-
-    /// Takes note of how a call went: what time it is at the store, and whether it is there.
-    fn heard<T>(
-        &mut self,
-        sent: BootTime,
-        now: BootTime,
-        result: CallResult<T>,
-    ) -> Option<Answered<T>> {
-        match result {
-            Err(cause) => {
-                self.watch.failed();
-                if self.away_since.is_none() {
-                    self.away_since = Some(now);
-                    self.report(Notice::StoreAway { cause });
-                }
-                None
-            }
-            Ok(answered) => {
-                self.watch.heard(now);
-                if let Some(since) = self.away_since.take() {
-                    self.report(Notice::StoreBack {
-                        after: now.saturating_since(since),
-                    });
-                    self.watch.look_now(Scope::All, now);
-                }
-                if let Some(jump) = self.clock.learn(sent, now, answered.now) {
-                    self.report(Notice::ClockJumped(jump));
-                    self.watch.look_now(Scope::All, now);
-                }
-                Some(answered)
-            }
-        }
     }
 
     fn renewed(

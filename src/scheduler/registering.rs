@@ -47,6 +47,7 @@ impl Scheduler {
         };
         let mut forgotten = 0;
         for (enrolment, known) in jobs.into_iter().zip(answered.answer) {
+            self.upkeep.told(&enrolment.job, now + known.fresh_for);
             if enrolment.again {
                 forgotten += usize::from(known.new);
             } else if let Some(from) = known.former_schedule.clone() {

@@ -199,6 +199,13 @@ impl Table {
         all
     }
 
+    /// All jobs, by name.
+    pub(super) fn names(&self) -> Vec<JobName> {
+        let mut names: Vec<_> = self.jobs.keys().cloned().collect();
+        names.sort();
+        names
+    }
+
     /// The longest lease of any job.
     pub(super) fn longest_ttl(&self) -> Option<Duration> {
         self.ttls.map(|(_, longest)| longest)

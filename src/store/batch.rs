@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::draft::{Draft, Fault, Line};
-use super::rules::{Call, Decision, Group, News, Record};
+use super::rules::{Call, Decision, Group, News, Record, Verdict};
 use super::{Answered, Caller, Registration, StoreEvent};
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{
@@ -224,6 +224,38 @@ pub(super) fn enter(draft: &mut Draft<'_>, caller: &Caller) -> (Duration, Group)
     let grace = call.grace();
     leave(draft, group.clone());
     (grace, group)
+}
+
+/// Looks whether some jobs are still needed, and forgets at most `most` of those that are not:
+/// answers which.
+pub(super) fn sweep(
+    draft: &mut Draft<'_>,
+    caller: &Caller,
+    jobs: &[JobName],
+    most: usize,
+) -> Result<Answered<Vec<JobName>>, Fault> {
+    let mut group = draft.group().clone();
+    let call = Call::begin(&mut group, caller, draft.clock_us(), draft.life());
+    let now = call.now();
+    let mut forgotten = Vec::new();
+    for job in jobs {
+        draft.begin_item();
+        let Some(record) = draft.record(job)? else {
+            continue;
+        };
+        match call.judge(&record) {
+            Verdict::Kept => {}
+            Verdict::Marked(record) => draft.set_record(job, &record)?,
+            Verdict::Forgotten if forgotten.len() == most => {}
+            Verdict::Forgotten => {
+                draft.forget(job);
+                forgotten.push(job.clone());
+            }
+        }
+    }
+    leave(draft, group);
+    let answer = forgotten;
+    Ok(Answered { now, answer })
 }
 
 pub(super) fn register(

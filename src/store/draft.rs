@@ -57,6 +57,8 @@ pub(super) struct Changes {
     /// The jobs whose records must still be what was read.
     pub(super) compared: BTreeSet<JobName>,
     pub(super) records: BTreeMap<JobName, Kept>,
+    /// Jobs that go, with their lines and what those printed.
+    pub(super) forgotten: BTreeSet<JobName>,
     pub(super) lines: Vec<Line>,
     /// To be told once all is written.
     pub(super) news: BTreeSet<StoreEvent>,
@@ -67,9 +69,17 @@ pub(super) struct Changes {
 impl Changes {
     /// There is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
-        self.group.is_none() && self.records.is_empty() && self.lines.is_empty()
+        self.group.is_none()
+            && self.records.is_empty()
+            && self.forgotten.is_empty()
+            && self.lines.is_empty()
     }
 }
+
+/// What to do where something in the ledger is in no form that this version writes. A newer
+/// version may have other fields; what it wrote is left as it is, and waited out.
+pub(super) const CURE_OF_UNREADABLE: &str =
+    "if a newer soloist wrote it, upgrade this one; if none did, find who else writes there";
 
 /// Why a step can't be taken. Nothing of it is written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,7 +95,10 @@ impl Fault {
     pub(super) fn at(&self, place: &str) -> StoreError {
         let (place, cause) = (place.to_owned(), self.to_string());
         match self {
-            Fault::Unreadable(_) => StoreError::Unreadable { place, cause },
+            Fault::Unreadable(_) => {
+                let cure = CURE_OF_UNREADABLE.to_owned();
+                StoreError::Unreadable { place, cause, cure }
+            }
             Fault::TokensUsedUp => StoreError::Refused {
                 place,
                 cause,
@@ -183,6 +196,14 @@ impl<'r> Draft<'r> {
         Ok(())
     }
 
+    /// Forgets a job, with its lines and what those printed. A step that does so does nothing
+    /// else to the job.
+    pub(super) fn forget(&mut self, job: &JobName) {
+        self.item.read.insert(job.clone());
+        self.item.wrote = true;
+        self.changes.forgotten.insert(job.clone());
+    }
+
     /// Adds a line to the ledger.
     pub(super) fn append(&mut self, line: Line) {
         self.item.wrote = true;
@@ -267,6 +288,20 @@ mod tests {
         let token = FencingToken::new(9);
         draft.set_record(&job("a"), &record(token)).unwrap();
         assert_eq!(draft.record(&job("a")).unwrap().unwrap().token, token);
+    }
+
+    #[test]
+    fn a_job_that_is_forgotten_must_be_what_was_read() {
+        let reading = reading(&["a", "b"]);
+        let mut draft = Draft::of(&reading);
+        draft.record(&job("a")).unwrap();
+        draft.begin_item();
+        draft.record(&job("b")).unwrap();
+        draft.forget(&job("b"));
+        let changes = draft.finish();
+        assert!(!changes.is_empty());
+        assert_eq!(changes.compared, BTreeSet::from([job("b")]));
+        assert_eq!(changes.forgotten, changes.compared);
     }
 
     #[test]

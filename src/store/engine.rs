@@ -17,12 +17,12 @@ use super::shown::{peers, shown};
 use super::{
     ABANDONED_AFTER, Answered, AttemptRecord, Caller, Enrolment, OVERDUE_LIMIT, Observation, Order,
     OrderAnswer, Registration, ReplicaInfo, ReplicaState, SCOPE_ALL_LIMIT, Scope, Snapshot, Store,
-    StoreError, StoreEvent, batch,
+    StoreCondition, StoreError, StoreEvent, batch,
 };
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{
-    Claim, ClaimAnswer, Dependent, Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, Replica,
-    RunId,
+    BATCH_LIMIT, Claim, ClaimAnswer, Dependent, Output, Release, ReleaseAnswer, Renewal,
+    RenewalAnswer, Replica, RunId,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -43,6 +43,8 @@ pub(super) enum Room {
     Takes,
     /// It goes through: it writes over what is there, or frees more than it takes.
     Frees,
+    /// The same, and nothing hangs on it: what leases hang on is not to wait for it.
+    Tidies,
 }
 
 /// What an observer sees, at one moment.
@@ -65,6 +67,7 @@ pub(super) struct Look {
 pub(super) struct Survey {
     pub(super) now: Timestamp,
     pub(super) group: Group,
+    pub(super) conditions: Vec<StoreCondition>,
     pub(super) records: Vec<(JobName, Record)>,
     pub(super) replicas: Vec<ReplicaState>,
 }
@@ -104,6 +107,10 @@ impl Window {
     }
 }
 
+/// How many jobs one step forgets at most: each may have a thousand lines, and other steps wait
+/// meanwhile.
+const FORGOTTEN_AT_ONCE: usize = 8;
+
 /// What keeps records. See the module; the methods without a word are [`Store`]'s.
 #[async_trait]
 pub(super) trait Engine: Send + Sync + 'static {
@@ -125,6 +132,9 @@ pub(super) trait Engine: Send + Sync + 'static {
         info: &ReplicaInfo,
         scope: Scope,
     ) -> Result<Look, StoreError>;
+
+    /// The jobs of which it has a record.
+    async fn names(&self) -> Result<Vec<JobName>, StoreError>;
 
     /// Takes a replica off the list.
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError>;
@@ -295,6 +305,33 @@ impl<E: Engine> Store for E {
         self.strike_off(&caller.replica).await
     }
 
+    async fn sweep(&self, caller: &Caller) -> Result<Answered<Vec<JobName>>, StoreError> {
+        let mut jobs = self.names().await?;
+        jobs.sort();
+        let (mut forgotten, mut rest) = (Vec::new(), &jobs[..]);
+        loop {
+            let some = &rest[..rest.len().min(BATCH_LIMIT)];
+            let terms = Terms {
+                jobs: some.to_vec(),
+                send_by: None,
+                room: Room::Tidies,
+            };
+            let (caller, some) = (caller.clone(), some.to_vec());
+            let step =
+                move |draft: &mut Draft<'_>| batch::sweep(draft, &caller, &some, FORGOTTEN_AT_ONCE);
+            let Answered { now, answer } = self.transact(terms, step).await?;
+            // As many as are forgotten at once: there may be more of them among these.
+            if answer.len() < FORGOTTEN_AT_ONCE {
+                rest = &rest[rest.len().min(BATCH_LIMIT)..];
+            }
+            forgotten.extend(answer);
+            if rest.is_empty() {
+                let answer = forgotten;
+                return Ok(Answered { now, answer });
+            }
+        }
+    }
+
     async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError> {
         let mut survey = self.survey().await?;
         survey.records.sort_by(|a, b| a.0.cmp(&b.0));
@@ -308,6 +345,7 @@ impl<E: Engine> Store for E {
         let answer = Snapshot {
             grace: grace_until.saturating_since(survey.now),
             born: (born > Timestamp::default()).then_some(born),
+            conditions: survey.conditions,
             jobs: jobs.map(|(job, record)| record.to_state(job)).collect(),
             replicas: survey.replicas,
         };

@@ -114,6 +114,9 @@ impl Ledger {
         for (job, kept) in changes.records {
             self.keep(job, kept);
         }
+        for job in changes.forgotten {
+            self.forget(&job);
+        }
         for line in changes.lines {
             self.append(line);
         }
@@ -128,6 +131,14 @@ impl Ledger {
         {
             self.agenda.remove(&(at, job));
         }
+    }
+
+    fn forget(&mut self, job: &JobName) {
+        let before = self.records.remove(job);
+        if let Some(at) = before.and_then(|kept| kept.agenda) {
+            self.agenda.remove(&(at, job.clone()));
+        }
+        self.lines.remove(job);
     }
 
     fn append(&mut self, line: Line) {
@@ -238,6 +249,10 @@ impl Engine for MemoryStore {
         look.map_err(|fault| fault.at(&self.place()))
     }
 
+    async fn names(&self) -> Result<Vec<JobName>, StoreError> {
+        Ok(self.ledger().records.keys().cloned().collect())
+    }
+
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {
         self.ledger().replicas.remove(&replica.id);
         Ok(())
@@ -249,6 +264,7 @@ impl Engine for MemoryStore {
         Ok(Survey {
             now: ledger.clock.wall(),
             group: ledger.group.clone(),
+            conditions: Vec::new(),
             records: records.map_err(|fault| fault.at(&self.place()))?,
             replicas: ledger.replicas.values().cloned().collect(),
         })

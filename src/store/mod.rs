@@ -104,10 +104,42 @@ pub struct Snapshot {
     /// When the ledger began, was taken up by another process of its server, or lost data: what
     /// was acknowledged before may be gone. None where nothing of that kind happened to it yet.
     pub born: Option<Timestamp>,
+    /// What of its server's settings puts it at risk, as far as known.
+    pub conditions: Vec<StoreCondition>,
     /// Every job that the ledger knows, by name.
     pub jobs: Vec<JobState>,
     /// Every replica that was heard of in the last day, by name.
     pub replicas: Vec<ReplicaState>,
+}
+
+/// How the server of a store is set up, where that puts the ledger at risk.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreCondition {
+    /// It deletes keys of ours when its memory runs short.
+    #[error(
+        "the server may delete leases and history when memory runs short (maxmemory-policy \
+         {policy}): set maxmemory-policy to noeviction, or to one of volatile-*"
+    )]
+    Evicts {
+        /// Its `maxmemory-policy`.
+        policy: String,
+    },
+    /// It has its data in memory alone.
+    #[error(
+        "the server keeps nothing on disk: with a restart the ledger is lost; \
+         set appendonly to yes to keep it"
+    )]
+    KeepsNothing,
+}
+
+impl StoreCondition {
+    /// In a word, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            StoreCondition::Evicts { .. } => "evicts",
+            StoreCondition::KeepsNothing => "keeps_nothing",
+        }
+    }
 }
 
 /// What the ledger holds of a job.
@@ -294,13 +326,26 @@ pub enum StoreError {
         /// What to do about it.
         cure: String,
     },
+    /// Another version of soloist keeps its ledger there. Nothing of it is read or written;
+    /// sending again helps once the ledger is this version's.
+    #[error("the store at {place} is another version's: {cause}; {cure}")]
+    OtherVersion {
+        /// Where, without secrets.
+        place: String,
+        /// What was found.
+        cause: String,
+        /// What to do about it.
+        cure: String,
+    },
     /// It holds something that this version can't read.
-    #[error("the store at {place} holds what can't be read: {cause}")]
+    #[error("the store at {place} holds what can't be read: {cause}; {cure}")]
     Unreadable {
         /// Where, without secrets.
         place: String,
         /// What was found.
         cause: String,
+        /// What to do about it.
+        cure: String,
     },
     /// The URL names no store.
     #[error("`{url}` is no store: {cause}")]
@@ -370,6 +415,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Takes the caller off the list of replicas.
     async fn depart(&self, caller: &Caller) -> Result<(), StoreError>;
+
+    /// Forgets jobs that no table has had for a month and of which nothing runs, waits or is
+    /// paused: answers which. For replicas that have enrolled theirs for long enough that a mark
+    /// of them is recent. Longer than other calls, and rare.
+    async fn sweep(&self, caller: &Caller) -> Result<Answered<Vec<JobName>>, StoreError>;
 
     /// The state of everything.
     async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError>;

@@ -13,7 +13,9 @@ mod links;
 mod orders;
 mod pid_one;
 mod policies;
+mod settings;
 mod steady;
 mod trouble;
+mod upgrade;
 
 use test_support::machine::{alone, together};

@@ -26,6 +26,15 @@ fn assert_unreachable<T: std::fmt::Debug>(result: Result<T, StoreError>, word: &
     }
 }
 
+fn assert_other_version<T: std::fmt::Debug>(result: Result<T, StoreError>, word: &str) {
+    match result {
+        Err(error @ StoreError::OtherVersion { .. }) => {
+            assert!(error.to_string().contains(word), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 fn assert_refused<T: std::fmt::Debug>(result: Result<T, StoreError>, word: &str) {
     match result {
         Err(error @ StoreError::Refused { .. }) => {
@@ -166,7 +175,8 @@ async fn a_read_only_replica_grants_nothing_until_it_is_promoted() {
     let (master, replica) = (RedisServer::start(), RedisServer::start());
     let namespace = fresh_namespace();
     let store = store_in(&replica, &namespace).await;
-    let due = now(&store).await;
+    let caller = caller("one");
+    let claims = [claim("job", now(&store).await)];
     let port = master.port().to_string();
     replica.command(&["REPLICAOF", "127.0.0.1", &port]);
     while !replica
@@ -175,8 +185,6 @@ async fn a_read_only_replica_grants_nothing_until_it_is_promoted() {
     {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let caller = caller("one");
-    let claims = [claim("job", due)];
     for _ in 0..3 {
         assert_unreachable(store.claim(&caller, &claims).await, "read-only replica");
         assert_unreachable(store.ready().await, "read-only replica");
@@ -278,7 +286,7 @@ async fn keys_of_somebody_else_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_ledger_of_another_layout_is_refused_and_left_as_it_is() {
+async fn a_ledger_of_another_layout_is_left_as_it_is_until_it_is_ours_again() {
     let server = RedisServer::shared();
     for (layout, cure) in [("3", "upgrade"), ("1", "delete the keys")] {
         let namespace = fresh_namespace();
@@ -288,12 +296,14 @@ async fn a_ledger_of_another_layout_is_refused_and_left_as_it_is() {
         let key = |part: &str| format!("soloist:{{{namespace}}}:{part}");
         server.command(&["HSET", &key("jobs"), "#layout", layout]);
         server.command(&["DEL", &key("replicas")]);
-        assert_refused(store.ready().await, cure);
-        assert_refused(store.claim(&caller, &claims).await, cure);
-        assert_refused(store.observe(&caller, &info(), Scope::All).await, cure);
-        assert_refused(store.snapshot().await, cure);
+        assert_other_version(store.ready().await, cure);
+        assert_other_version(store.claim(&caller, &claims).await, cure);
+        assert_other_version(store.observe(&caller, &info(), Scope::All).await, cure);
+        assert_other_version(store.snapshot().await, cure);
         assert_eq!(server.command(&["HGET", &key("jobs"), "job"]), "");
         assert_eq!(server.command(&["EXISTS", &key("replicas")]), "0");
+        server.command(&["HSET", &key("jobs"), "#layout", "2"]);
+        win(&store, &caller, &claims[0]).await;
     }
 }
 
@@ -335,10 +345,11 @@ async fn a_record_that_can_not_be_read_is_an_error_and_never_a_win() {
     server.command(&["HSET", &key, "job", "1|running|torn"]);
     let claims: Vec<Claim> = ["good", "job"].map(|name| claim(name, due)).into();
     let claimed = store.claim(&caller("one"), &claims).await;
-    let Err(StoreError::Unreadable { cause, .. }) = claimed else {
+    let Err(StoreError::Unreadable { cause, cure, .. }) = claimed else {
         panic!("{claimed:?}");
     };
     assert_eq!(cause, "the record of job has another form");
+    assert!(cure.contains("upgrade this one"), "{cure}");
     assert_eq!(
         server.command(&["HGET", &key, "good"]),
         "",

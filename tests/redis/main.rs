@@ -9,6 +9,7 @@ mod contention;
 mod crossing;
 mod faults;
 mod figures;
+mod forgetting;
 mod links;
 mod loss;
 mod quorum;

@@ -55,6 +55,9 @@ pub(crate) async fn ask(
             sent,
             result: told(store.observe(caller, info, *scope).await),
         },
+        Effect::Sweep => Event::Swept {
+            result: told(store.sweep(caller).await),
+        },
         other => unreachable!("not a call: {other:?}"),
     }
 }
@@ -89,6 +92,9 @@ pub(crate) fn failure(effect: Effect, sent: BootTime) -> Event {
         Effect::Observe(scope) => Event::Observed {
             scope,
             sent,
+            result: Err(cause()),
+        },
+        Effect::Sweep => Event::Swept {
             result: Err(cause()),
         },
         other => unreachable!("not a call: {other:?}"),

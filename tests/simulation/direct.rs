@@ -57,6 +57,7 @@ impl Hand {
             _ => None,
         });
         let known = Registration {
+            fresh_for: Duration::ZERO,
             settled_until: GENESIS,
             new: false,
             former_schedule: None,

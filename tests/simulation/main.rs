@@ -13,5 +13,6 @@ mod loss;
 mod policies;
 mod recovery;
 mod table;
+mod upkeep;
 mod world;
 mod year;

@@ -302,6 +302,10 @@ impl Store for World {
         self.inner.depart(caller).await
     }
 
+    async fn sweep(&self, caller: &Caller) -> Result<Answered<Vec<JobName>>, StoreError> {
+        self.inner.sweep(caller).await
+    }
+
     async fn snapshot(&self) -> Result<Answered<Snapshot>, StoreError> {
         self.arrives()?;
         self.inner.snapshot().await

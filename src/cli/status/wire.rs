@@ -14,7 +14,7 @@ use crate::scheduler::policy::Tags;
 use crate::scheduler::time::Timestamp;
 use crate::store::{
     Answered, JobState, LastAttempt, NeverStarted, ReplicaState, Snapshot, Standing,
-    WaitingOccurrence,
+    StoreCondition, WaitingOccurrence,
 };
 use crate::why::RangeLine;
 
@@ -25,8 +25,19 @@ pub(super) struct Status {
     pub(super) namespace: String,
     /// Nothing is granted for so long.
     pub(super) grace_seconds: f64,
+    /// What of the store's settings puts the ledger at risk.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) store_conditions: Vec<ConditionStatus>,
     pub(super) jobs: Vec<JobStatus>,
     pub(super) replicas: Vec<ReplicaStatus>,
+}
+
+#[derive(Serialize)]
+pub(super) struct ConditionStatus {
+    /// `evicts` or `keeps_nothing`.
+    pub(super) kind: &'static str,
+    /// What it means, and its cure.
+    pub(super) text: String,
 }
 
 #[derive(Serialize)]
@@ -178,6 +189,11 @@ impl Status {
             store,
             namespace: scheduler.namespace.clone(),
             grace_seconds: snapshot.grace.as_secs_f64(),
+            store_conditions: snapshot
+                .conditions
+                .iter()
+                .map(ConditionStatus::of)
+                .collect(),
             jobs: jobs
                 .map(|(name, (job, state))| JobStatus::of(name, job, state, now, table_known))
                 .collect(),
@@ -186,6 +202,15 @@ impl Status {
                 .iter()
                 .map(|replica| ReplicaStatus::of(replica, now, usual))
                 .collect(),
+        }
+    }
+}
+
+impl ConditionStatus {
+    fn of(condition: &StoreCondition) -> Self {
+        Self {
+            kind: condition.kind(),
+            text: condition.to_string(),
         }
     }
 }

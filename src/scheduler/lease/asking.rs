@@ -73,6 +73,8 @@ pub struct Registration {
     /// The ledger has another schedule of it, and nothing was done: the enrolment is to be
     /// sent again with the [`ScheduleChange`].
     pub former_schedule: Option<String>,
+    /// For how long the ledger remembers that a table has it, without being told again.
+    pub fresh_for: Duration,
     /// What of it anybody may claim, also where it has waited for so long that no look shows it.
     pub openings: Vec<Opening>,
 }

@@ -18,7 +18,7 @@ const CHANNEL: &str = "\0channel";
 
 /// Every command that is used, with a call of it that does nothing. `SELECT` and those that
 /// every user may call are left out.
-const TRIALS: [(&str, &[&str]); 21] = [
+const TRIALS: [(&str, &[&str]); 22] = [
     ("+eval", &["EVAL", "return 0", "0"]),
     ("+evalsha", &["EVALSHA", "no digest", "0"]),
     ("+script|load", &["SCRIPT", "LOAD", "return 0"]),
@@ -39,6 +39,7 @@ const TRIALS: [(&str, &[&str]); 21] = [
     ("+xtrim", &["XTRIM", KEY, "MAXLEN", "0"]),
     ("+xrange", &["XRANGE", KEY, "-", "+", "COUNT", "1"]),
     ("+xrevrange", &["XREVRANGE", KEY, "+", "-", "COUNT", "1"]),
+    ("+unlink", &["UNLINK", KEY]),
     // News that say nothing.
     ("+publish", &["PUBLISH", CHANNEL, ""]),
     // Not tried: it would turn the connection into one that only listens.

@@ -9,6 +9,7 @@ use redis::RedisError;
 use super::keys::CURRENT_LAYOUT;
 use super::reply::Misread;
 use crate::store::StoreError;
+use crate::store::draft::CURE_OF_UNREADABLE;
 
 /// An error of the store, and what it means for the connection.
 #[derive(Clone, Debug)]
@@ -41,26 +42,37 @@ impl Fault {
 
     pub(super) fn unreadable(place: &str, cause: impl Into<String>) -> Self {
         let (place, cause) = (place.to_owned(), cause.into());
+        let cure = CURE_OF_UNREADABLE.to_owned();
         Self {
-            error: StoreError::Unreadable { place, cause },
+            error: StoreError::Unreadable { place, cause, cure },
             disconnect: false,
             denied: false,
         }
     }
 
-    /// The ledger is in a layout that this version doesn't write.
+    /// The ledger is in a layout that this version doesn't write: it is left alone, so that
+    /// those who do go on, and is asked for again, as it may be this version's by then.
     pub(super) fn layout(place: &str, layout: &str) -> Self {
         let cause = format!("its ledger has layout {layout}, and not {CURRENT_LAYOUT}");
         let number = |text: &str| text.parse::<u64>().ok();
         let older = number(layout) < number(CURRENT_LAYOUT) && number(layout).is_some();
         let cure = match older {
             true => {
-                "a development version wrote it: stop all replicas, and choose another namespace \
-                 or delete the keys of this one; a new ledger begins then"
+                "an older soloist wrote it, which this one waits for: stop all replicas of that \
+                 version, and choose another namespace or delete the keys of this one; a new \
+                 ledger begins then"
             }
-            false => "a newer soloist wrote it: upgrade this one, or choose another namespace",
+            false => {
+                "a newer soloist wrote it: upgrade this one, or choose another namespace; until \
+                 then it waits"
+            }
         };
-        Self::refused(place, cause, cure)
+        let (place, cure) = (place.to_owned(), cure.to_owned());
+        Self {
+            error: StoreError::OtherVersion { place, cause, cure },
+            disconnect: false,
+            denied: false,
+        }
     }
 
     /// A reply could not be read.
@@ -297,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_of_another_layout_is_refused_with_what_to_do_about_it() {
+    fn a_ledger_of_another_layout_is_told_with_what_to_do_about_it() {
         for (layout, cure) in [("1", "delete the keys"), ("3", "upgrade"), ("x", "upgrade")] {
             let error = Fault::layout("redis://there", layout).error.to_string();
             assert!(error.contains(cure), "{error}");

@@ -25,6 +25,7 @@ mod cluster;
 mod connector;
 mod fault;
 mod handshake;
+mod health;
 mod keys;
 mod link;
 mod listener;
@@ -53,6 +54,7 @@ use tokio::sync::broadcast;
 
 use self::connector::Connector;
 use self::fault::Fault;
+use self::health::Health;
 use self::keys::Keys;
 use self::link::Link;
 use self::listener::{Listener, Subscription};
@@ -80,6 +82,7 @@ pub struct RedisStore {
     /// All else that replicas ask: claims, observations.
     asking: Link,
     reader: Reader,
+    health: Arc<Health>,
     /// How many replicas have to have what is written before it counts.
     acknowledgements: u32,
     connector: Arc<dyn Connector>,
@@ -127,6 +130,7 @@ impl RedisStore {
             keeping: link(CALL_TIMEOUT),
             asking: link(CALL_TIMEOUT),
             reader: Reader::new(link(READ_TIMEOUT), keys.clone(), place.clone()),
+            health: Arc::new(Health::new(&place)),
             events: broadcast::Sender::new(EVENT_CAPACITY),
             listener: OnceLock::new(),
             connector,
@@ -139,7 +143,7 @@ impl RedisStore {
     /// What a step goes by.
     fn link(&self, room: Room) -> &Link {
         match room {
-            Room::Takes => &self.asking,
+            Room::Takes | Room::Tidies => &self.asking,
             Room::Frees => &self.keeping,
         }
     }
@@ -222,17 +226,10 @@ impl Engine for RedisStore {
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
-        let server = self.told(self.keeping.server().await).await?;
-        if server.evicts() {
-            tracing::warn!(
-                store = %self.place,
-                policy = server.eviction,
-                "the server may delete leases and history when memory runs short: \
-                 set maxmemory-policy to noeviction, or to one of volatile-*"
-            );
-        }
+        self.told(self.keeping.server().await).await?;
         self.told(self.try_out().await).await?;
         self.told(self.asking.server().await).await?;
+        self.health.look(&self.asking).await;
         self.listen();
         Ok(())
     }
@@ -261,7 +258,12 @@ impl Engine for RedisStore {
     ) -> Result<Look, StoreError> {
         let request = request::observe(&self.keys, caller, info, scope);
         let reply = self.told(self.asking.run(request).await).await?;
+        self.health.watch(&self.asking).await;
         reply::look(&reply).map_err(|misread| Fault::misread(&self.place, &misread).error)
+    }
+
+    async fn names(&self) -> Result<Vec<JobName>, StoreError> {
+        self.told(self.reader.jobs().await).await
     }
 
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@ use redis::{Pipeline, Value};
 use tokio::time::Instant;
 
 use super::fault::Fault;
+use super::health;
 use super::keys::{CURRENT_LAYOUT, EPOCH, GROUP_MARK, Keys, LAYOUT};
 use super::link::Link;
 use super::record::{parse_line, parse_replica};
@@ -48,7 +49,13 @@ impl Reader {
         commands.cmd("HGETALL").arg(&self.keys.replicas);
         commands.cmd("TIME");
         let answers = self.read(commands).await?;
-        parse_survey(&answers).map_err(|misread| Fault::misread(&self.place, &misread))
+        let survey = parse_survey(&answers);
+        let survey = survey.map_err(|misread| Fault::misread(&self.place, &misread))?;
+        let conditions = health::conditions(&self.link).await;
+        Ok(Survey {
+            conditions,
+            ..survey
+        })
     }
 
     /// See [`crate::store::Store::history`].
@@ -84,7 +91,8 @@ impl Reader {
         Ok(jobs)
     }
 
-    async fn jobs(&self) -> Result<Vec<JobName>, Fault> {
+    /// The jobs that have a record, by name: one hash has them all, so that nothing is scanned.
+    pub(super) async fn jobs(&self) -> Result<Vec<JobName>, Fault> {
         let mut commands = redis::pipe();
         commands.cmd("HKEYS").arg(&self.keys.jobs);
         let answers = self.read(commands).await?;
@@ -166,6 +174,7 @@ fn parse_survey(answers: &[Value]) -> Result<Survey, Misread> {
     let mut survey = Survey {
         now: server_time(time).ok_or(Misread::Form)?,
         group: Group::default(),
+        conditions: Vec::new(),
         records: Vec::new(),
         // Another version of the software may say other things of itself.
         replicas: replicas

@@ -25,6 +25,9 @@ use crate::store::{ABANDONED_AFTER, REPLICA_RETENTION, ReplicaInfo};
 /// Stands for the value of a job on which nothing hangs.
 const NOT_COMPARED: &str = "*";
 
+/// Stands for the value of a job that goes.
+const FORGOTTEN: &str = "-";
+
 /// A script with its keys and arguments; the server's run id is added when it is sent.
 pub(super) struct Request {
     operation: Operation,
@@ -105,7 +108,7 @@ pub(super) fn accept(
     Request {
         operation: match terms.room {
             Room::Takes => Operation::Write,
-            Room::Frees => Operation::WriteWithoutRoom,
+            Room::Frees | Room::Tidies => Operation::WriteWithoutRoom,
         },
         keys: vec![keys.jobs.clone(), keys.agenda.clone()],
         arguments,
@@ -221,7 +224,10 @@ impl Arguments {
                     self.text(agenda.unwrap_or_else(|| NO_AGENDA.to_owned()));
                 }
                 None => {
-                    self.text("");
+                    self.text(match changes.forgotten.contains(job) {
+                        true => FORGOTTEN,
+                        false => "",
+                    });
                     self.text(NO_AGENDA);
                 }
             }

@@ -13,9 +13,6 @@ use super::fault::Fault;
 /// Redis version.
 const OLDEST_VERSION: Version = Version(7, 0);
 
-/// The policies that may delete keys that have no expiry, as all of ours.
-const EVICTING_POLICIES: &str = "allkeys-";
-
 /// The part of `INFO` that matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServerInfo {
@@ -24,8 +21,6 @@ pub(super) struct ServerInfo {
     pub(super) version: Version,
     /// It takes writes: it is nobody's replica.
     pub(super) is_master: bool,
-    /// What it deletes when memory runs short, as `maxmemory-policy` has it.
-    pub(super) eviction: String,
 }
 
 /// A version of Redis, or the one that a server claims to be compatible with.
@@ -43,7 +38,7 @@ impl ServerInfo {
     /// an older server is to be told from its version, not from a syntax error.
     pub(super) fn questions() -> Pipeline {
         let mut commands = redis::pipe();
-        for section in ["server", "memory", "replication"] {
+        for section in ["server", "replication"] {
             commands.cmd("INFO").arg(section);
         }
         commands
@@ -69,19 +64,13 @@ impl ServerInfo {
             run_id: run_id.to_owned(),
             version,
             is_master: field("role").is_none_or(|role| role == "master"),
-            eviction: field("maxmemory_policy").unwrap_or_default().to_owned(),
         })
-    }
-
-    /// The server may delete what the ledger holds.
-    pub(super) fn evicts(&self) -> bool {
-        self.eviction.starts_with(EVICTING_POLICIES)
     }
 }
 
 const NEEDED: &str = "soloist needs Redis 7.0, Valkey 7.2 or newer";
 
-fn text_of(answer: &Value) -> &str {
+pub(super) fn text_of(answer: &Value) -> &str {
     match answer {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => text,
@@ -89,7 +78,7 @@ fn text_of(answer: &Value) -> &str {
     }
 }
 
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs
         .find(|(key, _)| *key == name)
@@ -124,9 +113,8 @@ mod tests {
     #[test]
     fn valkey_passes_by_the_version_it_is_compatible_with() {
         let info = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.0\r\n\
-            run_id:abc\r\nmaxmemory_policy:allkeys-lru\r\n";
+            run_id:abc\r\n";
         let server = read(info).unwrap();
-        assert!(server.evicts());
         assert_eq!(server.run_id, "abc");
     }
 

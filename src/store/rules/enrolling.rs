@@ -21,12 +21,14 @@ impl Call<'_> {
     ) -> Decision<Registration> {
         let mut step = Step::begin(self, record);
         let new = !step.known;
+        step.note_table(enrolment.again);
         let former = step.enrol(enrolment);
         let (record, now) = (&step.record, step.now());
         let registration = Registration {
             settled_until: record.settled_until,
             new,
             former_schedule: former,
+            fresh_for: record.mark_is_fresh_for(now),
             openings: record.openings(&enrolment.job, now),
         };
         match new {

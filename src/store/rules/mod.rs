@@ -41,6 +41,7 @@ use super::Caller;
 mod claiming;
 mod due;
 mod enrolling;
+mod forgetting;
 mod joining;
 mod keeping;
 mod ordering;
@@ -51,6 +52,7 @@ mod suspending;
 mod text;
 mod waiting;
 
+pub(super) use self::forgetting::Verdict;
 #[cfg(test)]
 pub(super) use self::record::Waiting;
 pub(super) use self::record::{Decision, Entry, Group, Life, News, Record, State};

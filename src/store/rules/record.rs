@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::forgetting::Day;
 use super::text;
 use crate::scheduler::job::{JobName, OnCrash};
 use crate::scheduler::lease::{
@@ -39,6 +40,9 @@ pub(in crate::store) struct Record {
     /// Since when the tables have it disabled.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) disabled: Option<Timestamp>,
+    /// When it was last seen that a table has the job; day 0 where that was never written down.
+    #[serde(rename = "e", default, skip_serializing_if = "text::is_default")]
+    pub(in crate::store) enrolled_on: Day,
     /// Pauses that are over and not written down yet, by when they began: something is unsettled
     /// that was due before them.
     #[serde(rename = "z", default, skip_serializing_if = "Vec::is_empty")]

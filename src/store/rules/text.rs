@@ -35,6 +35,7 @@ mod tests {
 
     use uuid::Uuid;
 
+    use super::super::forgetting::Day;
     use super::super::record::{
         Current, Join, NeverStarted, Paused, Record, Slot, State, Suspension, Waiting,
     };
@@ -80,6 +81,7 @@ mod tests {
                 by: "alice@desk".to_owned(),
             }),
             disabled: Some(at(2)),
+            enrolled_on: Day(20_415),
             suspensions: vec![Suspension {
                 since: at(-5),
                 until: at(-3),

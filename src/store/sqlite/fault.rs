@@ -20,6 +20,8 @@ pub(super) enum Fault {
     OfStep(draft::Fault),
     /// Found out before the engine was asked, or from what it answered.
     Refused { cause: String, cure: String },
+    /// The tables are another version's.
+    OtherVersion { cause: String, cure: String },
 }
 
 impl From<rusqlite::Error> for Fault {
@@ -70,6 +72,12 @@ impl Fault {
             Fault::Unreadable(cause) => StoreError::Unreadable {
                 place,
                 cause: cause.clone(),
+                cure: draft::CURE_OF_UNREADABLE.to_owned(),
+            },
+            Fault::OtherVersion { cause, cure } => StoreError::OtherVersion {
+                place,
+                cause: cause.clone(),
+                cure: cure.clone(),
             },
             Fault::Refused { cause, cure } => StoreError::Refused {
                 place,

@@ -14,7 +14,7 @@ use super::fault::Fault;
 /// "SOLO": says in the file's header whose it is (`PRAGMA application_id`).
 const APPLICATION_ID: i32 = 0x534F_4C4F;
 /// The version of the tables and of the records in them (`PRAGMA user_version`). A file of
-/// another one is refused: no release has written a lower one.
+/// another one is left alone: no release has written a lower one.
 const LAYOUT: i32 = 2;
 
 /// How long the engine waits for another process's lock in one go.
@@ -117,19 +117,12 @@ pub(super) fn prepare(connection: &mut Connection, boot_id: &str) -> Result<(), 
 /// Whether the file is soloist's; false where it is empty. Any other is refused.
 fn is_mine(connection: &Connection) -> Result<bool, Fault> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-    let (application_id, layout) = (number("application_id")?, number("user_version")?);
+    let (application_id, layout) = (number("application_id")?, layout_of(connection)?);
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match (application_id, layout) {
         (APPLICATION_ID, LAYOUT) => Ok(true),
-        (APPLICATION_ID, ..LAYOUT) => Err(Fault::refused(
-            format!("its layout is version {layout}, of a development version before {LAYOUT}"),
-            "stop all replicas and move it away (`mv`): a new ledger begins then",
-        )),
-        (APPLICATION_ID, newer) => Err(Fault::refused(
-            format!("its layout is version {newer}, and this soloist knows up to {LAYOUT}"),
-            "run the newer soloist that wrote it, or name another path",
-        )),
+        (APPLICATION_ID, other) => Err(of_another_version(other)),
         (0, 0) if tables == 0 => Ok(false),
         (id, _) => Err(Fault::refused(
             format!(
@@ -138,6 +131,37 @@ fn is_mine(connection: &Connection) -> Result<bool, Fault> {
             "name another path",
         )),
     }
+}
+
+fn layout_of(connection: &Connection) -> Result<i32, Fault> {
+    let layout = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(layout)
+}
+
+/// Sees inside a transaction that the tables are still what they were when the file was opened:
+/// another process may have taken them to another version meanwhile.
+pub(super) fn check(connection: &Connection) -> Result<(), Fault> {
+    match layout_of(connection)? {
+        LAYOUT => Ok(()),
+        other => Err(of_another_version(other)),
+    }
+}
+
+/// What is told of a file that another version keeps. It is left alone, so that those who keep it
+/// go on, and looked at again with each call.
+fn of_another_version(layout: i32) -> Fault {
+    let (cause, cure) = match layout {
+        ..LAYOUT => (
+            format!("its layout is version {layout}, of an older soloist, and not {LAYOUT}"),
+            "stop all replicas of that version and move it away (`mv`): a new ledger begins then",
+        ),
+        _ => (
+            format!("its layout is version {layout}, and this soloist knows up to {LAYOUT}"),
+            "run the newer soloist that wrote it, or name another path; until then this one waits",
+        ),
+    };
+    let cure = cure.to_owned();
+    Fault::OtherVersion { cause, cure }
 }
 
 /// Readers don't block the writer, and a commit is one write and one fsync(2).

@@ -78,6 +78,9 @@ impl Ledger<'_> {
         for (job, kept) in &changes.records {
             self.set_record(job, kept)?;
         }
+        for job in &changes.forgotten {
+            self.forget(job)?;
+        }
         for line in &changes.lines {
             self.append_line(line)?;
         }
@@ -130,6 +133,22 @@ impl Ledger<'_> {
                 kept.agenda.map(Timestamp::as_millis),
             ])?;
         Ok(())
+    }
+
+    fn forget(&self, job: &JobName) -> Result<(), Fault> {
+        self.connection
+            .prepare_cached("DELETE FROM job WHERE namespace = ?1 AND name = ?2")?
+            .execute([self.namespace, job.as_str()])?;
+        self.forget_lines(job)
+    }
+
+    /// The jobs that have a record.
+    pub(super) fn names(&self) -> Result<Vec<JobName>, Fault> {
+        let sql = "SELECT name FROM job WHERE namespace = ?1 ORDER BY name";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        collect(statement.query([self.namespace])?, |row| {
+            read_job(row, "name")
+        })
     }
 
     /// See [`crate::store::engine::Engine::look`].

@@ -127,6 +127,10 @@ impl Engine for SqliteStore {
         .await
     }
 
+    async fn names(&self) -> Result<Vec<JobName>, StoreError> {
+        self.ask(Kind::Reads, |ledger| ledger.names()).await
+    }
+
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {
         let replica = replica.clone();
         self.ask(Kind::Writes, move |ledger| ledger.forget_replica(&replica))
@@ -138,6 +142,7 @@ impl Engine for SqliteStore {
             Ok(Survey {
                 now: ledger.clock.wall(),
                 group: ledger.group()?,
+                conditions: Vec::new(),
                 records: ledger.records()?,
                 replicas: ledger.replicas()?,
             })

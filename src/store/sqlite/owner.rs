@@ -196,6 +196,7 @@ impl Owner {
             false => TransactionBehavior::Deferred,
         };
         let transaction = connection.transaction_with_behavior(behavior)?;
+        layout::check(&transaction)?;
         let mut ledger = Ledger {
             connection: &transaction,
             namespace: &self.namespace,

@@ -40,6 +40,14 @@ impl Ledger<'_> {
         Ok(())
     }
 
+    /// Drops all lines of a job; what they printed goes with them.
+    pub(super) fn forget_lines(&self, job: &JobName) -> Result<(), Fault> {
+        self.connection
+            .prepare_cached("DELETE FROM attempt WHERE namespace = ?1 AND job = ?2")?
+            .execute([self.namespace, job.as_str()])?;
+        Ok(())
+    }
+
     fn insert_output(&self, job: &JobName, number: i64, output: &Output) -> Result<(), Fault> {
         let bytes = encode_output(output);
         self.connection

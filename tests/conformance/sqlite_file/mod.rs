@@ -30,7 +30,10 @@ pub(crate) fn peer_by(path: &Path, name: &str, clock: Arc<dyn Clock>) -> Peer {
 /// What the file at `path` is refused for; panics where it is taken.
 pub(crate) async fn refusal(path: &Path) -> (String, String) {
     match peer_at(path, "a").store.ready().await {
-        Err(StoreError::Refused { place, cause, cure }) => {
+        Err(
+            StoreError::Refused { place, cause, cure }
+            | StoreError::OtherVersion { place, cause, cure },
+        ) => {
             assert_eq!(place, format!("sqlite:{}", path.display()));
             (cause, cure)
         }

@@ -7,10 +7,12 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
-use soloist::scheduler::lease::Outcome;
+use soloist::scheduler::lease::{Outcome, RenewalAnswer, Scope};
+use soloist::store::StoreError;
 use tempfile::TempDir;
 
 use super::{peer_at, refusal};
+use crate::bench::{info, renewal};
 
 fn directory() -> TempDir {
     TempDir::new().expect("a temporary directory can be made")
@@ -130,7 +132,7 @@ async fn another_programs_database_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_file_of_another_layout_is_refused_with_what_to_do() {
+async fn a_file_of_another_layout_is_told_with_what_to_do() {
     for (layout, cause, cure) in [
         (1000, "version 1000", "newer soloist"),
         (1, "version 1", "move it away"),
@@ -147,6 +149,35 @@ async fn a_file_of_another_layout_is_refused_with_what_to_do() {
             .expect("it can be set");
         drop(file);
         assert_said(&refusal(&path).await, cause, cure);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_becomes_another_versions_under_a_replica_is_left_alone_until_it_is_ours() {
+    for layout in [1000, 1] {
+        let directory = directory();
+        let path = directory.path().join("soloist.db");
+        let a = peer_at(&path, "a");
+        let held = a.first_claim("held").await;
+        let grant = a.win(&held).await;
+        let theirs = Connection::open(&path).expect("the file can be opened");
+        let set = |layout: i32| theirs.pragma_update(None, "user_version", layout);
+        set(layout).expect("it can be set");
+        let renewals = [renewal(&held, &grant)];
+        for _ in 0..2 {
+            let renewed = a.store.renew(&a.caller, &renewals).await;
+            let told = renewed.expect_err("it is another version's");
+            assert!(matches!(told, StoreError::OtherVersion { .. }), "{told}");
+            let seen = a.store.observe(&a.caller, &info(), Scope::All).await;
+            assert!(matches!(seen, Err(StoreError::OtherVersion { .. })));
+        }
+        let listed: i64 = theirs
+            .query_row("SELECT count(*) FROM replica", [], |row| row.get(0))
+            .expect("the table is there");
+        assert_eq!(listed, 0, "nothing was written");
+        set(2).expect("it can be set");
+        let renewed = a.renew(&renewals[0]).await;
+        assert!(matches!(renewed, RenewalAnswer::Renewed { .. }));
     }
 }
 

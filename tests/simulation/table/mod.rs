@@ -32,7 +32,7 @@ mod script;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use self::engines::Engine;
+pub(crate) use self::engines::Engine;
 use self::row::Row;
 use crate::world::World;
 

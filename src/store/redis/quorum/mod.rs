@@ -238,6 +238,11 @@ impl Engine for QuorumStore {
         self.shared.survey().await
     }
 
+    async fn names(&self) -> Result<Vec<JobName>, StoreError> {
+        let survey = self.shared.survey().await?;
+        Ok(survey.records.into_iter().map(|(job, _)| job).collect())
+    }
+
     async fn history(
         &self,
         job: Option<&JobName>,

@@ -1,0 +1,124 @@
+//! Whether the store is there, and what time it is at it: what every answer tells beside itself.
+//!
+//! Must never: fill the log with an outage. What keeps the store away is told once, and again only
+//! where it has become something else.
+
+use std::time::Duration;
+
+use super::lease::{Answered, Scope};
+use super::time::BootTime;
+use super::{CallResult, Notice, Scheduler};
+
+/// How long after people were told why the store is away another reason is told. Short outages
+/// come with several: a connection that breaks, one that is refused, a server that loads.
+const OTHER_REASON_TOLD_AFTER: Duration = Duration::from_secs(5);
+
+/// How long after an outage was told another one for the same reason is. A record that nobody here
+/// can read fails every call that touches it, and no other.
+const SAME_REASON_TOLD_AFTER: Duration = Duration::from_secs(60);
+
+/// How it stands between this replica and its store.
+#[derive(Debug, Default)]
+pub(super) struct Contact {
+    away_since: Option<BootTime>,
+    /// Of this outage people were told.
+    is_told: bool,
+    /// Why the store was away, as people were told last, and when.
+    told: Option<(String, BootTime)>,
+}
+
+impl Contact {
+    /// A call failed; answers whether people are to be told why.
+    fn failed(&mut self, cause: &str, now: BootTime) -> bool {
+        self.away_since.get_or_insert(now);
+        let tell = match &self.told {
+            Some((told, at)) if told == cause => {
+                !self.is_told && now >= *at + SAME_REASON_TOLD_AFTER
+            }
+            Some((_, at)) => !self.is_told || now >= *at + OTHER_REASON_TOLD_AFTER,
+            None => true,
+        };
+        if tell {
+            self.is_told = true;
+            self.told = Some((cause.to_owned(), now));
+        }
+        tell
+    }
+
+    /// A call succeeded; answers since when none did, if so, and whether people were told.
+    fn heard(&mut self) -> Option<(BootTime, bool)> {
+        let is_told = std::mem::take(&mut self.is_told);
+        self.away_since.take().map(|since| (since, is_told))
+    }
+}
+
+impl Scheduler {
+    /// Takes note of how a call went: what time it is at the store, and whether it is there.
+    pub(super) fn heard<T>(
+        &mut self,
+        sent: BootTime,
+        now: BootTime,
+        result: CallResult<T>,
+    ) -> Option<Answered<T>> {
+        match result {
+            Err(cause) => {
+                self.watch.failed();
+                if self.contact.failed(&cause, now) {
+                    self.report(Notice::StoreAway { cause });
+                }
+                None
+            }
+            Ok(answered) => {
+                self.watch.heard(now);
+                if let Some((since, is_told)) = self.contact.heard() {
+                    let after = now.saturating_since(since);
+                    self.upkeep.was_away(after);
+                    if is_told {
+                        self.report(Notice::StoreBack { after });
+                    }
+                    self.watch.look_now(Scope::All, now);
+                }
+                if let Some(jump) = self.clock.learn(sent, now, answered.now) {
+                    self.report(Notice::ClockJumped(jump));
+                    self.upkeep.disturbed();
+                    self.watch.look_now(Scope::All, now);
+                }
+                Some(answered)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> BootTime {
+        BootTime::since_boot(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn why_the_store_is_away_is_told_once_and_again_where_it_became_something_else() {
+        let mut contact = Contact::default();
+        assert!(contact.failed("closed", at(0)));
+        assert!(!contact.failed("closed", at(90)));
+        assert!(contact.failed("of another layout", at(91)));
+        assert!(!contact.failed("closed", at(92)), "a moment ago");
+        assert!(!contact.failed("of another layout", at(200)));
+        assert!(contact.failed("closed", at(201)));
+        assert_eq!(contact.heard(), Some((at(0), true)));
+        assert_eq!(contact.heard(), None);
+    }
+
+    #[test]
+    fn an_outage_that_comes_and_goes_for_one_reason_is_told_now_and_then() {
+        let mut contact = Contact::default();
+        let mut told = 0;
+        for second in 0..121 {
+            told += usize::from(contact.failed("a record of another form", at(second)));
+            contact.heard();
+        }
+        assert_eq!(told, 3);
+        assert!(contact.failed("closed", at(121)), "another reason");
+    }
+}
