@@ -11,6 +11,7 @@ mod faults;
 mod figures;
 mod links;
 mod loss;
+mod older;
 mod refusals;
 mod sentinel;
 mod tls;
