@@ -110,6 +110,38 @@ async fn a_slot_that_moves_is_followed_and_its_leases_stay() {
     assert_eq!(there, "1");
 }
 
+/// The stream of a history is made by its first line: in a slot that moves, that is elsewhere.
+#[tokio::test]
+async fn a_line_that_is_written_while_its_slot_moves_is_not_lost() {
+    let cluster = Cluster::start();
+    let namespace = fresh_namespace();
+    let store = store(&cluster.url(), &namespace).await;
+    let holder = caller("holder");
+    let claimed = claim("job", just_due(&store).await);
+    let grant = win(&store, &holder, &claimed).await;
+    let to = cluster.other_master(cluster.holder(&namespace));
+    let moving = Move::of(&cluster, &namespace, to);
+    let ended = [release(&claimed, &grant, Outcome::Succeeded)];
+    moving.begin();
+    // It may have to wait for the end of the move.
+    let early = store.release(&holder, &ended).await;
+    println!(
+        "released while the slot moves: {:?}",
+        early.map(|told| told.answer)
+    );
+    moving.keys();
+    let early = store.release(&holder, &ended).await;
+    println!(
+        "released when its keys have moved: {:?}",
+        early.map(|told| told.answer)
+    );
+    moving.end();
+    let released = persist(|| store.release(&holder, &ended)).await;
+    assert_eq!(released.answer[0], ReleaseAnswer::Released);
+    let lines = store.history(None, 10).await.expect("an answer");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+}
+
 #[tokio::test]
 async fn a_server_that_is_in_no_cluster_is_told_with_a_cure() {
     let server = RedisServer::start();
