@@ -18,7 +18,7 @@ const SLACK: Duration = Duration::from_secs(1);
 
 /// How long a job may be busy with what it was at, until its next occurrence starts: the longest
 /// run, and the longest period.
-const BUSY: Duration = Duration::from_secs(6);
+const BUSY: Duration = Duration::from_secs(8);
 
 /// Replicas at work.
 pub(crate) struct Scene {

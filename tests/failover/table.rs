@@ -24,7 +24,7 @@ pub(crate) struct Kind {
 }
 
 /// Short ones, one that makes up for all it missed, and those that run for longer than their
-/// period and for as long as a lease, one of which only KILL ends.
+/// period and than a lease, one of which only KILL ends.
 pub(crate) const KINDS: [Kind; 6] = [
     Kind::new("second", 1, 40),
     Kind::new("third", 3, 40),
@@ -36,7 +36,7 @@ pub(crate) const KINDS: [Kind; 6] = [
     Kind::new("long", 1, 1500),
     Kind {
         stubborn: true,
-        ..Kind::new("held", 2, 3000)
+        ..Kind::new("held", 2, 4500)
     },
 ];
 
