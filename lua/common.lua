@@ -25,6 +25,10 @@
 local GROUP = { '#layout', '#epoch', '#token', '#clock_us' }
 local LAYOUT, EPOCH, TOKEN, CLOCK = 1, 2, 3, 4
 
+-- Of several servers that hold one ledger together (src/store/redis/quorum): the highest ballot
+-- that this one promised to follow, that of the last step that it took, and as which process.
+local STANDING = { '#promised', '#ballot', '#member' }
+
 local function text(number)
   return string.format('%.0f', number)
 end
@@ -53,6 +57,12 @@ end
 -- A snapshot as it is replied: strings, as integers of replies have other limits elsewhere.
 local function told(snap)
   return { text(snap.now_us), snap.process, snap.values }
+end
+
+-- How this server stands among several.
+local function standing()
+  local has = redis.call('HMGET', KEYS[1], unpack(STANDING))
+  return { has[1] or '', has[2] or '', has[3] or '' }
 end
 
 -- The time in milliseconds: after a step back of the clock that is smaller than `tolerated_us`

@@ -7,12 +7,14 @@
 --       5 send_by ms, '' for none  6 layout  7 epoch that was read, '' for none
 --       8 epoch that is to be, '' where it stays  9 token  10 clock mark us
 --       11 history prefix  12 output prefix  13 channel  14 news, '' for none
---       15 how many jobs the step names, then for each 4: job,
+--       15 ballot of the last step, '' for none  16 ballot of this one, '' for a server by itself
+--       17 how many jobs the step names, then for each 4: job,
 --       value that was read, '' for none, '*' where nothing hangs on it,
 --       value that is to be, '' where it stays, agenda ms or '-'
 --       then per line 6: job, history limit, history age ms, id ms, output (bytes, '' for
 --       none), how many fields, and those, name by value
 -- reply {written, fault of a history line or ''}
+--       {outbid}: of several servers, where another step was taken or is promised
 --       {changed, clock us, run id, values}: nothing was written; the rest is read.lua's
 --
 -- Atomic, because between the comparison and the writing nobody may write.
@@ -22,7 +24,7 @@
 -- fail. Runs under two shebangs: as it is, a full server refuses it before anything is done;
 -- with allow-oom it frees more than it takes.
 
-local JOBS, JOB_WIDTH, LINE_WIDTH = 15, 4, 6
+local JOBS, JOB_WIDTH, LINE_WIDTH = 17, 4, 6
 local OUTPUTS_KEPT = 100
 local count = tonumber(ARGV[JOBS])
 
@@ -144,8 +146,17 @@ local function write_lines()
   return fault
 end
 
+-- Whether a server among several may take this step: it promised to, and has taken all before it.
+local function is_next()
+  local stands = standing()
+  return stands[1] == ARGV[16] and stands[2] == ARGV[15]
+end
+
 local snap = snapshot(ARGV[1], names())
-if not (in_time(snap) and unchanged(snap)) then return { 'changed', unpack(told(snap)) } end
+if ARGV[16] ~= '' then
+  if not (in_time(snap) and is_next()) then return { 'outbid' } end
+  redis.call('HSET', KEYS[1], '#ballot', ARGV[16], '#member', snap.process)
+elseif not (in_time(snap) and unchanged(snap)) then return { 'changed', unpack(told(snap)) } end
 write_records()
 write_group(snap)
 local fault = write_lines()

@@ -129,7 +129,7 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>, path: &str) -
         }
     }
     if let (Some(entry), Some(store)) = (section.get("min_replicas_ack"), &config.store)
-        && !store_url::is_redis(store)
+        && !store_url::may_have_replicas(store)
     {
         let message = "`min_replicas_ack` has no effect: the store has no replicas".to_owned();
         reader.error(

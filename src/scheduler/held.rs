@@ -122,11 +122,11 @@ impl HeldLeases {
     }
 
     /// Takes in the end of an attempt.
-    pub(super) fn ended(&mut self, run_id: RunId, ending: Ending, now: BootTime) {
-        if let Some(lease) = self.leases.get_mut(&run_id) {
-            lease.end(ending, now);
-            self.timers.set(run_id, lease.next_wakeup());
-        }
+    pub(super) fn ended(&mut self, run_id: RunId, ending: Ending, now: BootTime) -> Option<Notice> {
+        let lease = self.leases.get_mut(&run_id)?;
+        let told = lease.end(ending, now);
+        self.timers.set(run_id, lease.next_wakeup());
+        told
     }
 
     /// What has come due.

@@ -210,7 +210,9 @@ impl Scheduler {
                     // What could not be taken for want of room may still be there.
                     self.watch.look_now(Scope::Overdue, now);
                 }
-                self.held.ended(run_id, ending, now);
+                if let Some(told) = self.held.ended(run_id, ending, now) {
+                    self.report(told);
+                }
             }
             Event::Opening => self.watch.look_now(Scope::Overdue, now),
             Event::StopAsked => self.held.renew_now(now),

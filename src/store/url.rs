@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use super::memory::MemoryStore;
 use super::redis::RedisStore;
+use super::redis::quorum::QuorumStore;
 use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
 use crate::clock::SystemClock;
 use crate::scheduler::job::check_name;
-use crate::store_url::{RedisUrl, SeveralUrl, StoreOptions, redact};
+use crate::store_url::{RedisUrl, Several, SeveralUrl, StoreOptions, redact};
 
 /// The file of the embedded store, in a state directory.
 const FILE_NAME: &str = "soloist.db";
@@ -47,10 +48,13 @@ pub fn open_with(
         }
         Some(("memory", "")) => Ok(Arc::new(MemoryStore::new(clock))),
         Some(("memory", _)) => Err(bad_url(url, "`memory:` takes nothing after it")),
+        _ if SeveralUrl::parse(url).is_ok_and(|url| url.kind == Several::Quorum) => {
+            Ok(Arc::new(QuorumStore::open(url, namespace, options)?))
+        }
         _ if RedisUrl::is_one(url) || SeveralUrl::is_one(url) => {
             Ok(Arc::new(RedisStore::open_with(url, namespace, options)?))
         }
-        Some(("redis+quorum" | "postgres" | "mysql" | "etcd" | "zookeeper", _)) => {
+        Some(("postgres" | "mysql" | "etcd" | "zookeeper", _)) => {
             Err(bad_url(url, "not supported yet"))
         }
         _ => Err(bad_url(

@@ -20,7 +20,7 @@ const REDACTED: &str = "***";
 const KINDS: &str = "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`; leave it out for an embedded SQLite file";
 
 /// The beginnings of the URLs that name a store that this version opens.
-const NOW: [&str; 10] = [
+const NOW: [&str; 12] = [
     "sqlite:",
     "memory:",
     "redis://",
@@ -31,14 +31,12 @@ const NOW: [&str; 10] = [
     "rediss+sentinel://",
     "redis+cluster://",
     "rediss+cluster://",
+    "redis+quorum://",
+    "rediss+quorum://",
 ];
 
 /// The beginnings of those that a later version will, with what to do until then.
-const LATER: [(&str, &str); 5] = [
-    (
-        "redis+quorum://",
-        "today one Redis is the store: `redis://HOST:PORT`",
-    ),
+const LATER: [(&str, &str); 4] = [
     ("postgres://", ENGINES_TODAY),
     ("mysql://", ENGINES_TODAY),
     ("etcd://", ENGINES_TODAY),
@@ -155,9 +153,10 @@ pub fn check(url: &str) -> Result<(), StoreUrlError> {
     }
 }
 
-/// Whether a URL names one or several Redis servers.
-pub(crate) fn is_redis(url: &str) -> bool {
-    RedisUrl::is_one(url) || SeveralUrl::is_one(url)
+/// Whether a URL names a Redis server that may have replicas.
+pub(crate) fn may_have_replicas(url: &str) -> bool {
+    let several = SeveralUrl::parse(url).ok();
+    RedisUrl::is_one(url) || several.is_some_and(|url| url.kind != Several::Quorum)
 }
 
 /// RFC 3986, section 3.1, and not so long that it could be a secret pasted into the wrong place.

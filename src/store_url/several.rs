@@ -4,11 +4,13 @@
 //!  redis+sentinel://[[USER]:PASSWORD@]HOST[:PORT],HOST[:PORT]…/MASTER[/DB]
 //!                    [?sentinel_user=USER&sentinel_password=PASSWORD]
 //!  redis+cluster://[[USER]:PASSWORD@]HOST[:PORT],HOST[:PORT]…
-//!  rediss+sentinel://…, rediss+cluster://…  the same, with TLS to all of them
+//!  redis+quorum://[[USER]:PASSWORD@]HOST[:PORT],HOST[:PORT],HOST[:PORT]…[/DB]
+//!  rediss+sentinel://…, rediss+cluster://…, rediss+quorum://…  the same, with TLS to all of them
 //! ```
 //!
 //! Must never: put a part of the URL into an error, as any part may be half a password.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::StoreUrlError;
@@ -22,6 +24,8 @@ const NODE_PORT: u16 = 6379;
 
 const SENTINEL_FORM: &str = "write `redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/MASTER/DB` with the Sentinels' hosts and the name by which they know the master; where the Sentinels have users of their own, add `?sentinel_user=USER&sentinel_password=PASSWORD`";
 const CLUSTER_FORM: &str = "write `redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` with some of the cluster's nodes; it has no databases";
+
+const QUORUM_FORM: &str = "write `redis+quorum://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/DB` with three servers or five, that are no replicas of each other";
 
 /// Servers that are asked where the ledger is.
 #[derive(Clone, PartialEq, Eq)]
@@ -46,6 +50,8 @@ pub(crate) enum Several {
     },
     /// Nodes of a cluster.
     Cluster,
+    /// Servers that know nothing of each other, of which a majority holds the ledger.
+    Quorum,
 }
 
 impl Several {
@@ -53,6 +59,7 @@ impl Several {
         match self {
             Several::Sentinels { .. } => SENTINEL_FORM,
             Several::Cluster => CLUSTER_FORM,
+            Several::Quorum => QUORUM_FORM,
         }
     }
 }
@@ -80,6 +87,7 @@ impl fmt::Display for SeveralUrl {
                 write!(f, "{scheme}+sentinel://{hosts}/{master}/{}", self.db)
             }
             Several::Cluster => write!(f, "{scheme}+cluster://{hosts}"),
+            Several::Quorum => write!(f, "{scheme}+quorum://{hosts}/{}", self.db),
         }
     }
 }
@@ -110,7 +118,7 @@ impl SeveralUrl {
         let (authority, path) = split_off(place, '/');
         let port = match kind {
             Several::Sentinels { .. } => SENTINEL_PORT,
-            Several::Cluster => NODE_PORT,
+            Several::Cluster | Several::Quorum => NODE_PORT,
         };
         let hosts = authority.split(',').map(|one| host_and_port(one, port));
         let mut parsed = Self {
@@ -123,10 +131,29 @@ impl SeveralUrl {
         };
         let path = path.unwrap_or_default().trim_end_matches('/');
         parsed.take_path(path)?;
+        parsed.check_count()?;
         for (name, value) in parameters(query) {
             parsed.take_parameter(&name, &value)?;
         }
         Ok(parsed)
+    }
+
+    /// Of fewer than three servers none may fail, and of an even number as many as of one less.
+    fn check_count(&self) -> Result<(), StoreUrlError> {
+        if self.kind != Several::Quorum {
+            return Ok(());
+        }
+        let cure = self.kind.form();
+        let all: BTreeSet<_> = self.hosts.iter().collect();
+        if all.len() < self.hosts.len() {
+            let what = "the store's URL names a server twice";
+            return Err(StoreUrlError::Redis { what, cure });
+        }
+        if all.len() < 3 || all.len() % 2 == 0 {
+            let what = "the store's URL does not name three servers, five or seven";
+            return Err(StoreUrlError::Redis { what, cure });
+        }
+        Ok(())
     }
 
     fn take_path(&mut self, path: &str) -> Result<(), StoreUrlError> {
@@ -137,6 +164,11 @@ impl SeveralUrl {
                 "" | "0" => Ok(()),
                 _ => Err(wrong("the store's URL names a database of a cluster")),
             },
+            Several::Quorum => {
+                let db = Some(path).filter(|path| !path.is_empty());
+                self.db = db.map_or(Ok(0), number)?;
+                Ok(())
+            }
             Several::Sentinels { master, .. } => {
                 let (name, db) = split_off(path, '/');
                 if name.is_empty() {
@@ -156,7 +188,7 @@ impl SeveralUrl {
             ("sentinel_password", Several::Sentinels { password, .. }) => {
                 *password = Some(decoded(value)?);
             }
-            ("db", Several::Sentinels { .. }) => self.db = number(value)?,
+            ("db", Several::Sentinels { .. } | Several::Quorum) => self.db = number(value)?,
             _ => return Err(unknown_parameter(name, cure)),
         }
         Ok(())
@@ -178,6 +210,7 @@ fn kind_of(scheme: &str) -> Option<(bool, Several)> {
             password: None,
         },
         "cluster" => Several::Cluster,
+        "quorum" => Several::Quorum,
         _ => return None,
     };
     Some((tls, kind))
@@ -208,6 +241,10 @@ mod tests {
             ),
             ("redis+cluster://a,b:1", "redis+cluster://a:6379,b:1"),
             ("Rediss+Cluster://a:1/0", "rediss+cluster://a:1"),
+            (
+                "redis+quorum://a,b,c/2",
+                "redis+quorum://a:6379,b:6379,c:6379/2",
+            ),
         ] {
             assert_eq!(parsed(url).to_string(), place, "{url}");
         }
@@ -237,6 +274,9 @@ mod tests {
             ("redis+cluster://:cret@", "no host"),
             ("redis+cluster://a:0", "no number from 1"),
             ("redis+cluster://a/3", "a database of a cluster"),
+            ("redis+quorum://a,b", "three servers"),
+            ("redis+quorum://a,b,c,d", "three servers"),
+            ("redis+quorum://a,b,a:6379", "a server twice"),
         ] {
             let error = SeveralUrl::parse(url).expect_err(url);
             let text = format!("{error}; {}", error.hint());

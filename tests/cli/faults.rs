@@ -366,11 +366,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "today nothing listens",
     ),
     fault(
-        "%[scheduler]\nstore = \"redis+sentinel://h:1/m/0\"",
+        "%[scheduler]\nstore = \"redis+quorum://h:1,i:1\"",
         5,
-        "\"redis+sentinel://h:1/m/0\"",
-        "a `redis+sentinel://` store is not supported yet",
-        "name the master itself",
+        "\"redis+quorum://h:1,i:1\"",
+        "the store's URL does not name three servers, five or seven",
+        "no replicas of each other",
     ),
     fault(
         "%[scheduler]\nstore = \"rdis://h\"",

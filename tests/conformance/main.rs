@@ -98,3 +98,4 @@ macro_rules! conformance {
 conformance!(memory, crate::fixtures::memory::MemoryFixture);
 conformance!(sqlite, crate::fixtures::sqlite::SqliteFixture);
 conformance!(redis, crate::fixtures::redis::RedisFixture);
+conformance!(quorum, crate::fixtures::quorum::QuorumFixture);

@@ -16,6 +16,9 @@ use crate::table::{GRACE, TTL, table};
 /// What a machine with more to do than its two cores can takes for itself.
 const SLACK: Duration = Duration::from_secs(1);
 
+/// How far attempts to connect may be apart.
+const BACK_OFF: Duration = Duration::from_millis(500);
+
 /// How long a job may be busy with what it was at, until its next occurrence starts: the longest
 /// run, and the longest period.
 const BUSY: Duration = Duration::from_secs(8);
@@ -34,7 +37,8 @@ pub(crate) struct Scene {
 pub(crate) struct Law {
     /// Nothing new starts for so long after the fault.
     still: Duration,
-    /// After the outage the first new occurrence starts within this and a second.
+    /// After the outage the first new occurrence starts within this and a second, and what attempts to
+    /// connect are apart.
     recovery: Duration,
     /// How long it may take until it is noticed where to go.
     notice: Duration,
@@ -201,7 +205,7 @@ impl Scene {
     fn verdict(&self, law: &Law, row: &Row) -> Vec<String> {
         let figures = &row.figures;
         let (first, last) = (figures.first, figures.last);
-        let first_within = row.outage + law.notice + law.recovery + SLACK;
+        let first_within = row.outage + law.notice + law.recovery + BACK_OFF + SLACK;
         let taken_over = if law.takeovers { GRACE } else { Duration::ZERO };
         let last_within = first_within + taken_over + BUSY;
         let rerun = &figures.rerun;

@@ -12,6 +12,7 @@ mod figures;
 mod links;
 mod loss;
 mod older;
+mod quorum;
 mod refusals;
 mod sentinel;
 mod tls;

@@ -6,7 +6,7 @@ use soloist::scheduler::job::{Job, OnCrash};
 use soloist::scheduler::lease::{Outcome, Release, Renewal, RenewalAnswer, RunId};
 use soloist::scheduler::margins::Margins;
 use soloist::scheduler::time::BootTime;
-use soloist::scheduler::{Effect, EndedHow, Event, Guard, Purpose, StopReason};
+use soloist::scheduler::{Effect, EndedHow, Event, Guard, Notice, Purpose, StopReason};
 
 use crate::direct::{GENESIS, Hand, TTL, renewal};
 use crate::laws::{check, check_ledger, for_each_seed, job};
@@ -326,4 +326,19 @@ fn a_drain_that_stopped_it_is_still_the_reason_after_its_guards_end() {
     hand.now += Duration::from_secs(60);
     let reason = Some(StopReason::Draining.as_str().to_owned());
     assert_eq!(told_of(&mut hand, run_id), (Outcome::Cancelled, reason));
+}
+
+/// Daemon and keeper end it at one instant. Who is faster is chance; what people read is not.
+#[test]
+fn what_its_guard_ended_is_told_as_stopped_for_its_lease() {
+    let (mut hand, run_id) = running(job("a", "* * * * * *"));
+    hand.now = guard_of_a_lease(hand.boot()).stop_at.as_duration();
+    hand.end(run_id, EndedHow::Stopped);
+    let told = |effect: &Effect| {
+        let Effect::Report(Notice::Stopping { reason, .. }) = effect else {
+            return false;
+        };
+        *reason == StopReason::LeaseExpiring
+    };
+    assert_eq!(hand.turn().iter().filter(|effect| told(effect)).count(), 1);
 }

@@ -156,17 +156,18 @@ impl Lease {
     /// Takes in the end of its attempt, which is released from now on. One that was stopped
     /// although nobody here asked for it was ended by its guard, while this replica stood
     /// still and could not renew the lease.
-    pub(super) fn end(&mut self, mut ending: Ending, now: BootTime) {
+    pub(super) fn end(&mut self, mut ending: Ending, now: BootTime) -> Option<Notice> {
         let unasked = ending.how == EndedHow::Stopped && self.stopping.is_none();
-        if unasked && now >= self.earlier_stop_at {
-            self.stopping = Some(StopReason::LeaseExpiring);
-        }
+        let guarded = unasked && now >= self.earlier_stop_at;
+        // People are told of it as if it had been asked for here: who was faster is chance.
+        let told = guarded.then(|| self.stop(StopReason::LeaseExpiring, Duration::ZERO).notice);
         let outcome = self.outcome(ending.how);
         if let (EndedHow::Stopped, Some(reason)) = (ending.how, self.stopping) {
             let reason = || reason.as_str().to_owned();
             ending.detail.reason.get_or_insert_with(reason);
         }
         self.release_from(ending, outcome, now);
+        told
     }
 
     /// Nothing was started under it: another replica may, also where the job may run at most

@@ -30,6 +30,7 @@ mod link;
 mod listener;
 mod news;
 mod place;
+pub mod quorum;
 mod reading;
 mod record;
 mod reply;
@@ -56,6 +57,7 @@ use self::keys::Keys;
 use self::link::Link;
 use self::listener::{Listener, Subscription};
 use self::reading::Reader;
+use self::reply::{Misread, Standing};
 use self::step::Plan;
 use super::draft::{self, Draft};
 use super::engine::{Engine, Look, Room, Survey, Terms};
@@ -132,6 +134,27 @@ impl RedisStore {
             keys,
             acknowledgements,
         })
+    }
+
+    /// What a step goes by.
+    fn link(&self, room: Room) -> &Link {
+        match room {
+            Room::Takes => &self.asking,
+            Room::Frees => &self.keeping,
+        }
+    }
+
+    /// How it stands among several servers.
+    async fn standing(&self) -> Result<Standing, Fault> {
+        let mut commands = redis::pipe();
+        let fields = ["#promised", "#ballot", "#member"];
+        commands.cmd("HMGET").arg(&self.keys.jobs).arg(&fields);
+        let answers = self.asking.send(commands).await?;
+        let standing = answers
+            .first()
+            .ok_or(Misread::Form)
+            .and_then(reply::standing);
+        standing.map_err(|misread| Fault::misread(&self.place, &misread))
     }
 
     /// Listens for news from now on, where there is a runtime to do so.
@@ -225,10 +248,7 @@ impl Engine for RedisStore {
             terms,
             acknowledgements: self.acknowledgements,
         };
-        let link = match plan.terms.room {
-            Room::Takes => &self.asking,
-            Room::Frees => &self.keeping,
-        };
+        let link = self.link(plan.terms.room);
         let result = link.converse(|talk| step::take(talk, plan, step)).await;
         self.told(result).await?
     }

@@ -83,6 +83,8 @@ fn several(
             };
             Ok(Arc::new(Sentinels::new(servers, login, url.hosts, master)))
         }
+        // One way leads to one server: see [`super::quorum`].
+        Several::Quorum => Err("a quorum has no one place".to_owned()),
         Several::Cluster => {
             let key = Keys::new(namespace).jobs;
             Ok(Arc::new(Cluster::new(servers, url.hosts, key)))

@@ -36,6 +36,18 @@ pub(super) struct Shown {
     pub(super) values: BTreeMap<JobName, Option<String>>,
 }
 
+impl Shown {
+    /// The same once more, for a request.
+    pub(super) fn as_written(&self) -> Self {
+        Self {
+            reading: self.reading.clone(),
+            process: self.process.clone(),
+            epoch: self.epoch.clone(),
+            values: self.values.clone(),
+        }
+    }
+}
+
 /// What came of a write.
 #[derive(Debug)]
 pub(super) enum Written {
@@ -91,6 +103,44 @@ fn group(epoch: &str, token: Option<&str>, mark: Option<&str>) -> Option<Group> 
     .filter(|_| token <= FencingToken::MAX)
 }
 
+/// How one of several servers stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// The highest ballot that it promised to follow, before it was asked.
+    pub(super) promised: String,
+    /// That of the last step that it took; empty where it took none.
+    pub(super) ballot: String,
+    /// As which process it took that.
+    pub(super) member: String,
+    /// It promised what it was asked to.
+    pub(super) granted: bool,
+}
+
+/// Reads what several servers add to a reply.
+pub(super) fn standing(told: &Value) -> Result<Standing, Misread> {
+    let [promised, ballot, member, granted @ ..] = items(told).ok_or(Misread::Form)? else {
+        return Err(Misread::Form);
+    };
+    let text = |value: &Value| Ok(optional(value)?.unwrap_or_default().to_owned());
+    Ok(Standing {
+        promised: text(promised)?,
+        ballot: text(ballot)?,
+        member: text(member)?,
+        granted: granted
+            .first()
+            .is_none_or(|granted| self::text(granted) == Some("1")),
+    })
+}
+
+/// Reads the reply of one of several servers to read.lua about `jobs`.
+pub(super) fn prepared(reply: &Value, jobs: &[JobName]) -> Result<(Shown, Standing), Misread> {
+    let (told, rest) = items(reply)
+        .and_then(<[Value]>::split_last)
+        .ok_or(Misread::Form)?;
+    let shown = shown(&Value::Array(rest.to_vec()), jobs)?;
+    Ok((shown, standing(told)?))
+}
+
 /// Reads the reply to read.lua about `jobs`.
 pub(super) fn shown(reply: &Value, jobs: &[JobName]) -> Result<Shown, Misread> {
     let [clock_us, process, values] = items(reply).ok_or(Misread::Form)? else {
@@ -140,6 +190,12 @@ pub(super) fn written(reply: &Value, jobs: &[JobName]) -> Result<Written, Misrea
         }
         _ => Err(Misread::Form),
     }
+}
+
+/// Whether one of several servers took a step.
+pub(super) fn taken(reply: &Value) -> bool {
+    let word = items(reply).and_then(<[Value]>::first);
+    word.and_then(text) == Some("written")
 }
 
 /// Reads the reply to observe.lua.

@@ -47,7 +47,13 @@ impl Request {
 
 /// What a step begins with.
 pub(super) fn read(keys: &Keys, jobs: &[JobName]) -> Request {
+    prepare(keys, jobs, "")
+}
+
+/// The same of one of several servers, which promises to take no step of an older ballot.
+pub(super) fn prepare(keys: &Keys, jobs: &[JobName], ballot: &str) -> Request {
     let mut arguments = Arguments::default();
+    arguments.text(ballot);
     for job in jobs {
         arguments.text(job.as_str());
     }
@@ -60,6 +66,18 @@ pub(super) fn read(keys: &Keys, jobs: &[JobName]) -> Request {
 
 /// What a step wants written, if what it hangs on is still as it was shown.
 pub(super) fn write(keys: &Keys, terms: &Terms, shown: &Shown, changes: &Changes) -> Request {
+    accept(keys, terms, shown, changes, ["", ""])
+}
+
+/// The same of one of several servers, if it has taken the step of the first ballot and promised
+/// the second.
+pub(super) fn accept(
+    keys: &Keys,
+    terms: &Terms,
+    shown: &Shown,
+    changes: &Changes,
+    ballots: [&str; 2],
+) -> Request {
     let mut arguments = Arguments::default();
     arguments.text(&shown.process);
     arguments.text(shown.reading.clock_us.to_string());
@@ -76,6 +94,9 @@ pub(super) fn write(keys: &Keys, terms: &Terms, shown: &Shown, changes: &Changes
     arguments.text(&keys.output_prefix);
     arguments.text(&keys.events);
     arguments.text(news::message(&changes.news));
+    ballots
+        .into_iter()
+        .for_each(|ballot| arguments.text(ballot));
     arguments.text(shown.values.len().to_string());
     arguments.jobs(&shown.values, changes);
     for line in &changes.lines {
@@ -102,6 +123,34 @@ fn written(keys: &Keys, changes: &Changes) -> Vec<String> {
     });
     let records = [keys.jobs.clone(), keys.agenda.clone()];
     records.into_iter().chain(of_lines).collect()
+}
+
+/// A part of what another server holds, for one that promised a ballot.
+pub(super) fn adopt(keys: &Keys, promised: &str, part: &Part<'_>) -> Request {
+    let mut arguments = Arguments::default();
+    arguments.text(promised);
+    arguments.text(if part.first { "first" } else { "" });
+    arguments.text(part.ballot);
+    arguments.text((part.values.len() / 2).to_string());
+    for bytes in part.values.iter().chain(part.agenda) {
+        arguments.bytes(bytes.clone());
+    }
+    Request {
+        operation: Operation::Adopt,
+        keys: vec![keys.jobs.clone(), keys.agenda.clone()],
+        arguments,
+    }
+}
+
+/// See [`adopt`].
+pub(super) struct Part<'p> {
+    pub(super) first: bool,
+    /// Of the last step, in the last part; else empty.
+    pub(super) ballot: &'p str,
+    /// Fields and values of the jobs hash by turns.
+    pub(super) values: &'p [Vec<u8>],
+    /// Scores and jobs by turns.
+    pub(super) agenda: &'p [Vec<u8>],
 }
 
 pub(super) fn observe(keys: &Keys, caller: &Caller, info: &ReplicaInfo, scope: Scope) -> Request {

@@ -18,6 +18,7 @@ pub(super) enum Operation {
     WriteWithoutRoom,
     Observe,
     Output,
+    Adopt,
 }
 
 /// Tells the server to run a script though it is out of memory.
@@ -33,12 +34,13 @@ pub(super) enum Call {
 }
 
 impl Operation {
-    pub(super) const ALL: [Operation; 5] = [
+    pub(super) const ALL: [Operation; 6] = [
         Operation::Read,
         Operation::Write,
         Operation::WriteWithoutRoom,
         Operation::Observe,
         Operation::Output,
+        Operation::Adopt,
     ];
 
     fn source(self) -> &'static str {
@@ -49,6 +51,7 @@ impl Operation {
             }
             Operation::Observe => include_str!("../../../lua/observe.lua"),
             Operation::Output => include_str!("../../../lua/output.lua"),
+            Operation::Adopt => include_str!("../../../lua/adopt.lua"),
         }
     }
 

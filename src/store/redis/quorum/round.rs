@@ -1,0 +1,264 @@
+//! A round: what a majority holds, and having it take one step more.
+//!
+//! Must never: have a step taken that was decided on anything but the newest of a majority.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::forming::{Formed, Unformed, View, ballot, form, majority, median, number_of};
+use super::gathering::gather;
+use super::{Ended, Shared, adopting};
+use crate::scheduler::time::Timestamp;
+use crate::store::StoreError;
+use crate::store::draft::{self, Changes, Draft, Reading};
+use crate::store::engine::Terms;
+use crate::store::redis::fault::Fault;
+use crate::store::redis::{reply, request};
+use crate::store::rules::Life;
+
+/// Asks for no promise.
+const NO_BALLOT: &str = "?";
+
+/// A ballot that a majority has promised.
+pub(super) struct Round {
+    pub(super) ballot: String,
+    pub(super) views: Vec<View>,
+    pub(super) formed: Formed,
+    pub(super) reading: Reading,
+}
+
+impl Round {
+    /// A majority has taken the last step, and is known to count: nothing has to be written for
+    /// an answer to hold.
+    pub(super) fn is_settled(&self, all: usize) -> bool {
+        !self.formed.after_loss && self.formed.newest(&self.views).count() >= majority(all)
+    }
+
+    /// Who answered and does not have the last step.
+    pub(super) fn behind(&self) -> Vec<usize> {
+        let newest: Vec<usize> = self.formed.newest(&self.views).collect();
+        let views = self.views.iter().enumerate();
+        views
+            .filter(|(at, _)| !newest.contains(at))
+            .map(|(_, view)| view.number)
+            .collect()
+    }
+}
+
+impl Shared {
+    fn next_ballot(&self) -> String {
+        let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
+        ballot(number, self.proposer)
+    }
+
+    fn outbid(&self, number: u64) -> Ended {
+        self.number.fetch_max(number, Ordering::Relaxed);
+        Ended::Outbid
+    }
+
+    pub(super) fn decide<R, S>(&self, round: &Round, step: &mut S) -> Result<(R, Changes), Ended>
+    where
+        S: FnMut(&mut Draft<'_>) -> Result<R, draft::Fault>,
+    {
+        let mut draft = Draft::of(&round.reading);
+        let answer = step(&mut draft).map_err(|fault| Ended::Failed(fault.at(&self.place)))?;
+        Ok((answer, draft.finish()))
+    }
+
+    /// Asks one server how things are, and for its promise.
+    fn ask(
+        &self,
+        number: usize,
+        ballot: &str,
+        terms: &Terms,
+    ) -> impl Future<Output = Result<View, Fault>> + Send + 'static {
+        let member = Arc::clone(&self.members[number]);
+        let request = request::prepare(&member.keys, &terms.jobs, ballot);
+        let (jobs, room) = (terms.jobs.clone(), terms.room);
+        async move {
+            let reply = member.link(room).run(request).await?;
+            let read = reply::prepared(&reply, &jobs);
+            let (shown, standing) =
+                read.map_err(|misread| Fault::misread(&member.place, &misread))?;
+            Ok(View {
+                number,
+                shown,
+                standing,
+            })
+        }
+    }
+
+    /// How things are, without a promise.
+    pub(super) async fn look_in(&self, terms: &Terms) -> Result<Round, Ended> {
+        let all = self.members.len();
+        let asked = (0..all).map(|number| self.ask(number, NO_BALLOT, terms));
+        let enough = |views: &[View]| form(&Vec::from_iter(views), all).is_ok();
+        let (views, faults) = gather(asked, enough).await;
+        self.round(String::new(), views, faults)
+    }
+
+    /// Asks all for a promise, until a majority has given it.
+    pub(super) async fn prepare(&self, terms: &Terms) -> Result<Round, Ended> {
+        let ballot = self.next_ballot();
+        let all = self.members.len();
+        // The first that answers is asked alone: of many who come at once one gets its promise, and
+        // not each that of another server.
+        let (mut views, mut faults) = (Vec::new(), Vec::new());
+        let mut others = 0..all;
+        for number in others.by_ref() {
+            let asked = std::iter::once(self.ask(number, &ballot, terms));
+            let (view, fault) = gather(asked, |_| false).await;
+            views.extend(view);
+            faults.extend(fault);
+            if let Some(View { standing, .. }) = views.first() {
+                if !standing.granted {
+                    return Err(self.outbid(number_of(&standing.promised)));
+                }
+                break;
+            }
+        }
+        let enough = |more: &[View]| form(&Vec::from_iter(views.iter().chain(more)), all).is_ok();
+        let asked = others.map(|number| self.ask(number, &ballot, terms));
+        let (more, failed) = gather(asked, enough).await;
+        views.extend(more);
+        faults.extend(failed);
+        self.round(ballot, views, faults)
+    }
+
+    fn round(&self, ballot: String, views: Vec<View>, faults: Vec<Fault>) -> Result<Round, Ended> {
+        let all = self.members.len();
+        let seen = views.iter().map(|view| number_of(&view.standing.promised));
+        self.number
+            .fetch_max(seen.max().unwrap_or(0), Ordering::Relaxed);
+        let formed = match form(&Vec::from_iter(&views), all) {
+            Ok(formed) => formed,
+            Err(Unformed::Outbid(number)) => {
+                self.give_back(&views);
+                return Err(self.outbid(number));
+            }
+            Err(Unformed::TooFew { answered, counted }) => {
+                return Err(Ended::Failed(self.too_few(answered, counted, faults)));
+            }
+        };
+        let newest = formed.newest(&views).next();
+        let newest = newest.ok_or(Ended::Outbid)?;
+        let clocks = formed
+            .counted
+            .iter()
+            .map(|at| views[*at].shown.reading.clock_us);
+        let reading = Reading {
+            clock_us: median(clocks.collect()),
+            life: match formed.after_loss {
+                true => Life::AfterLoss,
+                false => Life::Steady,
+            },
+            ..views[newest].shown.reading.clone()
+        };
+        Ok(Round {
+            ballot,
+            views,
+            formed,
+            reading,
+        })
+    }
+
+    /// Lets others have what was promised in vain, at once.
+    fn give_back(&self, views: &[View]) {
+        for view in views.iter().filter(|view| view.standing.granted) {
+            let member = Arc::clone(&self.members[view.number]);
+            tokio::spawn(async move {
+                let mut commands = redis::pipe();
+                let field = commands.cmd("HSET").arg(&member.keys.jobs);
+                field.arg("#promised_us").arg("0");
+                // Else it lapses by itself.
+                let _ = member.keeping.send(commands).await;
+            });
+        }
+    }
+
+    pub(super) fn too_few(
+        &self,
+        answered: usize,
+        counted: usize,
+        faults: Vec<Fault>,
+    ) -> StoreError {
+        let all = self.members.len();
+        let needed = majority(all);
+        let first = faults
+            .into_iter()
+            .next()
+            .map(|fault| fault.error.to_string());
+        let first = first.map_or(String::new(), |error| format!(" ({error})"));
+        let cause = match answered < needed {
+            true => format!("{answered} of {all} servers answer, and {needed} have to{first}"),
+            false => format!(
+                "of {all} servers {counted} have the ledger, and {needed} have to, or all have to answer: bring the others back{first}"
+            ),
+        };
+        Fault::unreachable(&self.place, cause).error
+    }
+
+    /// Has those adopt the last step who are behind, where who has taken it is no majority.
+    async fn level(&self, round: &Round, newest: &[usize]) -> Result<(), Ended> {
+        let source = *newest.first().ok_or(Ended::Outbid)?;
+        let others = round.formed.counted.iter();
+        for other in others.filter(|at| !newest.contains(at)) {
+            let (from, to) = (round.views[source].number, round.views[*other].number);
+            let done = adopting::adopt(self, from, to, &round.formed.ballot, &round.ballot);
+            // Whoever can't is no part of the majority.
+            let _ = done.await;
+        }
+        Ok(())
+    }
+
+    /// Has a majority take a step.
+    pub(super) async fn accept(
+        &self,
+        terms: &Terms,
+        round: &Round,
+        changes: Changes,
+    ) -> Result<(), Ended> {
+        let all = self.members.len();
+        let newest: Vec<usize> = round.formed.newest(&round.views).collect();
+        if newest.len() < majority(all) {
+            self.level(round, &newest).await?;
+        }
+        let changes = Arc::new(changes);
+        let ask = |at: &usize| {
+            let view = &round.views[*at];
+            let member = Arc::clone(&self.members[view.number]);
+            let terms = Terms {
+                // By that server's own clock.
+                send_by: terms.send_by.map(|limit| {
+                    let ahead_us = view.shown.reading.clock_us - round.reading.clock_us;
+                    let ahead = ahead_us.div_euclid(1000);
+                    Timestamp::from_millis(limit.as_millis() + ahead)
+                }),
+                ..terms.clone()
+            };
+            let ballots = [round.formed.ballot.as_str(), round.ballot.as_str()];
+            let mut shown = view.shown.as_written();
+            shown.reading = Reading {
+                clock_us: shown.reading.clock_us,
+                ..round.reading.clone()
+            };
+            let request = request::accept(&member.keys, &terms, &shown, &changes, ballots);
+            async move {
+                let reply = member.link(terms.room).run(request).await?;
+                Ok(reply::taken(&reply))
+            }
+        };
+        let enough = |taken: &[bool]| taken.iter().filter(|taken| **taken).count() >= majority(all);
+        let (taken, faults) = gather(round.formed.counted.iter().map(ask), enough).await;
+        if enough(&taken) {
+            return Ok(());
+        }
+        match faults
+            .into_iter()
+            .find(|fault| fault.denied || !fault.disconnect)
+        {
+            Some(fault) if taken.iter().all(|taken| !taken) => Err(Ended::Failed(fault.error)),
+            _ => Err(Ended::Outbid),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A ledger in a majority of independent servers, of which a minority may do what it wants.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use soloist::scheduler::lease::{Claim, ClaimAnswer, FencingToken, Outcome, ReleaseAnswer};
+use soloist::scheduler::time::Timestamp;
+use soloist::store::redis::quorum::QuorumStore;
+use soloist::store::{Caller, Store, StoreError};
+use soloist::store_url::StoreOptions;
+use test_support::redis::{RedisServer, fresh_namespace};
+
+use crate::world::{caller, claim, impatient, info, persist, release, renewal};
+
+fn servers(count: usize) -> Vec<RedisServer> {
+    (0..count).map(|_| RedisServer::start()).collect()
+}
+
+async fn store(servers: &[RedisServer], namespace: &str) -> QuorumStore {
+    let hosts: Vec<String> = servers
+        .iter()
+        .map(|server| format!("127.0.0.1:{}", server.port()))
+        .collect();
+    let url = format!("redis+quorum://{}", hosts.join(","));
+    QuorumStore::open(&url, namespace, &StoreOptions::default()).expect("a URL")
+}
+
+/// A store that is past its first grace window.
+async fn fresh(servers: &[RedisServer], namespace: &str) -> QuorumStore {
+    let store = store(servers, namespace).await;
+    store.ready().await.expect("they answer");
+    let scope = soloist::scheduler::lease::Scope::Overdue;
+    let seen = store.observe(&impatient(), &info(), scope).await;
+    seen.expect("they answer");
+    store
+}
+
+async fn now(store: &QuorumStore) -> Timestamp {
+    persist(|| store.snapshot()).await.now
+}
+
+async fn claimed(store: &QuorumStore, caller: &Caller, claim: &Claim) -> ClaimAnswer {
+    let asked = persist(|| store.claim(caller, std::slice::from_ref(claim))).await;
+    asked.answer.into_iter().next().expect("an answer to each")
+}
+
+/// The ballot of the last step that a server has taken.
+fn ballot(server: &RedisServer, namespace: &str) -> String {
+    let key = format!("soloist:{{{namespace}}}:jobs");
+    server.command(&["HGET", &key, "#ballot"])
+}
+
+async fn wait_until_all_have_the_same(
+    servers: &[RedisServer],
+    namespace: &str,
+    store: &QuorumStore,
+) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let ballots: BTreeSet<String> = servers.iter().map(|one| ballot(one, namespace)).collect();
+        if ballots.len() == 1 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{ballots:?}");
+        // Whoever comes next notices who is behind.
+        let due = now(store).await;
+        claimed(store, &caller("one"), &claim("other", due)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_notices_that_a_minority_fails_and_what_it_lost_is_given_back() {
+    let mut servers = servers(3);
+    let namespace = fresh_namespace();
+    let store = fresh(&servers, &namespace).await;
+    let one = caller("one");
+    let first = claim("job", now(&store).await);
+    let ClaimAnswer::Granted(grant) = claimed(&store, &one, &first).await else {
+        panic!("it is free");
+    };
+    for failed in 0..3 {
+        servers[failed].kill();
+        let began = Instant::now();
+        let renewed = store.renew(&one, &[renewal(&first, &grant)]).await;
+        renewed.expect("two of three are there");
+        println!(
+            "renewed {:?} after server {failed} was killed",
+            began.elapsed()
+        );
+        // It comes back without its data.
+        servers[failed].restart();
+        wait_until_all_have_the_same(&servers, &namespace, &store).await;
+        let key = format!("soloist:{{{namespace}}}:jobs");
+        assert_eq!(servers[failed].command(&["HEXISTS", &key, "job"]), "1");
+    }
+    let ended = release(&first, &grant, Outcome::Succeeded);
+    let released = persist(|| store.release(&one, std::slice::from_ref(&ended))).await;
+    assert_eq!(released.answer[0], ReleaseAnswer::Released);
+    assert_eq!(
+        claimed(&store, &caller("two"), &first).await,
+        ClaimAnswer::Finished,
+        "each server has lost its data once, and none of them what they hold together"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_majority_nothing_is_granted_and_with_it_all_goes_on() {
+    let servers = servers(3);
+    let namespace = fresh_namespace();
+    let store = fresh(&servers, &namespace).await;
+    let first = claim("job", now(&store).await);
+    servers[0].freeze();
+    servers[1].freeze();
+    let asked = store
+        .claim(&caller("one"), std::slice::from_ref(&first))
+        .await;
+    let error = asked.expect_err("one of three answers").to_string();
+    assert!(
+        error.contains("1 of 3 servers answer, and 2 have to"),
+        "{error}"
+    );
+    servers[0].thaw();
+    let answer = claimed(&store, &caller("one"), &first).await;
+    assert!(matches!(answer, ClaimAnswer::Granted(_)), "{answer:?}");
+    servers[1].thaw();
+    wait_until_all_have_the_same(&servers, &namespace, &store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_all_lost_their_data_are_a_loss_that_is_waited_out() {
+    let mut servers = servers(3);
+    let namespace = fresh_namespace();
+    let store = fresh(&servers, &namespace).await;
+    let one = caller("one");
+    let first = claim("job", now(&store).await);
+    let answer = claimed(&store, &one, &first).await;
+    assert!(matches!(answer, ClaimAnswer::Granted(_)), "{answer:?}");
+    servers.iter_mut().for_each(RedisServer::restart);
+    let other = claim("other", now(&store).await);
+    let answer = claimed(&store, &caller("two"), &other).await;
+    assert!(matches!(answer, ClaimAnswer::Grace { .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_first_start_takes_all_servers() {
+    let mut servers = servers(3);
+    servers[2].kill();
+    let store = store(&servers, "shop").await;
+    let due = Timestamp::from_second(1_795_000_000);
+    let asked = store.claim(&caller("one"), &[claim("job", due)]).await;
+    let error = asked.expect_err("it may hold the ledger").to_string();
+    assert!(error.contains("of 3 servers 0 have the ledger"), "{error}");
+}
+
+/// What happens to servers while replicas claim.
+async fn mishaps(servers: &mut [RedisServer], until: Instant) {
+    let mut dice = 7_u64;
+    let mut throw = |sides: u64| {
+        dice = dice
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (dice >> 33) % sides
+    };
+    while Instant::now() < until {
+        // A minority at a time.
+        let one = throw(5) as usize;
+        let other = (one + 1 + throw(4) as usize) % 5;
+        let pause = Duration::from_millis(50 + throw(700));
+        match throw(3) {
+            0 => {
+                servers[one].kill();
+                tokio::time::sleep(pause).await;
+                servers[one].restart();
+            }
+            1 => {
+                servers[one].freeze();
+                servers[other].freeze();
+                tokio::time::sleep(pause).await;
+                servers[one].thaw();
+                servers[other].thaw();
+            }
+            _ => {
+                servers[one].freeze();
+                servers[other].restart();
+                tokio::time::sleep(pause).await;
+                servers[one].thaw();
+            }
+        }
+        // Until they have caught up: more than a minority would be gone else.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_a_minority_does_each_occurrence_is_granted_once_and_tokens_rise() {
+    let mut servers = servers(5);
+    let namespace = fresh_namespace();
+    let first = fresh(&servers, &namespace).await;
+    let until = Instant::now() + Duration::from_secs(20);
+    let contenders: Vec<_> = (0..3)
+        .map(|number| {
+            let one = caller(&format!("replica-{number}"));
+            let namespace = namespace.clone();
+            let hosts: Vec<u16> = servers.iter().map(RedisServer::port).collect();
+            tokio::spawn(contend(one, hosts, namespace, until))
+        })
+        .collect();
+    mishaps(&mut servers, until).await;
+    let mut granted: Vec<(Timestamp, FencingToken)> = Vec::new();
+    for contender in contenders {
+        granted.extend(contender.await.expect("no contender panics"));
+    }
+    granted.sort_by_key(|(due, _)| *due);
+    let rounds = granted.len();
+    for pair in granted.windows(2) {
+        assert!(pair[0].0 < pair[1].0, "{pair:?} was granted twice");
+        assert!(pair[0].1 < pair[1].1, "{pair:?}: a token fell");
+    }
+    println!("{rounds} occurrences were granted to three replicas while servers failed");
+    assert!(rounds > 20, "{rounds}");
+    wait_until_all_have_the_same(&servers, &namespace, &first).await;
+}
+
+/// Claims one occurrence after another, and releases what it is granted.
+async fn contend(
+    one: Caller,
+    ports: Vec<u16>,
+    namespace: String,
+    until: Instant,
+) -> Vec<(Timestamp, FencingToken)> {
+    let hosts: Vec<String> = ports
+        .iter()
+        .map(|port| format!("127.0.0.1:{port}"))
+        .collect();
+    let url = format!("redis+quorum://{}", hosts.join(","));
+    let store = QuorumStore::open(&url, &namespace, &StoreOptions::default()).expect("a URL");
+    let mut granted = Vec::new();
+    while Instant::now() < until {
+        let Ok(seen) = store.snapshot().await else {
+            continue;
+        };
+        // Of ten to a second all know the instants.
+        let due = Timestamp::from_millis(seen.now.as_millis() / 100 * 100);
+        let claim = claim("job", due);
+        let claims = std::slice::from_ref(&claim);
+        let mut answer: Result<_, StoreError> = store.claim(&one, claims).await;
+        // A claim that was not answered may have been granted: it is sent again, as it was.
+        while answer.is_err() && Instant::now() < until {
+            answer = store.claim(&one, claims).await;
+        }
+        let Ok(answered) = answer else { break };
+        if let ClaimAnswer::Granted(grant) = &answered.answer[0] {
+            assert_eq!(grant.attempt, 1);
+            granted.push((due, grant.token));
+            let ended = release(&claim, grant, Outcome::Succeeded);
+            let ended = std::slice::from_ref(&ended);
+            while store.release(&one, ended).await.is_err() && Instant::now() < until {}
+        }
+    }
+    granted
+}
