@@ -1,7 +1,7 @@
 #!lua
 -- write.lua: writes what a step decided, if all that it hangs on is still what was read.
 --
--- KEYS  1 jobs  2 agenda
+-- KEYS  1 jobs  2 agenda  3... histories and outputs that lines go to, for a cluster's sake
 -- ARGV  1 server run id as the caller knows it  2 run id when it was read
 --       3 clock when it was read us  4 step back that is tolerated us
 --       5 send_by ms, '' for none  6 layout  7 epoch that was read, '' for none

@@ -65,6 +65,7 @@ impl Scheduler {
             entry,
             scheduled_at,
             passed_over,
+            follows,
         } = due;
         let name = entry.job.name.clone();
         let first = self.unsure.remove(&name);
@@ -91,6 +92,7 @@ impl Scheduler {
                 let late = store_now.saturating_since(entry.claim_at(scheduled_at));
                 claim.late = (late > LATE_AFTER).then_some(Late::Away);
             }
+            claim.follows = (!unsure).then_some(follows);
             claim.no_room_before = crowded;
             let wait = self
                 .placement
@@ -115,6 +117,8 @@ impl Scheduler {
                 entry,
                 scheduled_at,
                 passed_over: None,
+                // What is older is caught up with.
+                follows: scheduled_at,
             })
         });
         if let (Some(due), Some(store_now)) = (due, self.clock.reached(now)) {

@@ -29,7 +29,7 @@ const PROMPT: Duration = Duration::from_secs(1);
 pub(super) struct Table {
     jobs: HashMap<JobName, Arc<Entry>>,
     /// By the instant at which they are to be claimed.
-    due: BTreeMap<Timestamp, Vec<(JobName, Timestamp)>>,
+    due: BTreeMap<Timestamp, Vec<Armed>>,
     /// The shortest and the longest lease of any job. Every call to the store asks for them.
     ttls: Option<(Duration, Duration)>,
     enabled: usize,
@@ -45,6 +45,16 @@ pub(super) struct Entry {
     pub(super) runs_here: bool,
 }
 
+/// A job in the queue.
+#[derive(Debug)]
+struct Armed {
+    job: JobName,
+    /// Its next instant.
+    next: Timestamp,
+    /// The instant before that one, or what was settled when it was armed.
+    after: Timestamp,
+}
+
 /// A job whose instant has come.
 #[derive(Debug)]
 pub(super) struct Due {
@@ -53,6 +63,8 @@ pub(super) struct Due {
     pub(super) scheduled_at: Timestamp,
     /// The oldest of them, when there is more than one: this replica fell behind.
     pub(super) passed_over: Option<Timestamp>,
+    /// What it armed the job after.
+    pub(super) follows: Timestamp,
 }
 
 impl Due {
@@ -223,7 +235,11 @@ impl Table {
         };
         if let Some(next) = entry.job.schedule.next_after(after) {
             let at = entry.claim_at(next);
-            self.due.entry(at).or_default().push((name.clone(), next));
+            self.due.entry(at).or_default().push(Armed {
+                job: name.clone(),
+                next,
+                after,
+            });
         }
     }
 
@@ -237,16 +253,18 @@ impl Table {
         let mut taken = Vec::new();
         while let Some(entry) = self.due.first_entry().filter(|entry| *entry.key() <= now) {
             let (_, jobs) = entry.remove_entry();
-            for (name, first) in jobs {
-                let Some(entry) = self.get(&name).cloned() else {
+            for armed in jobs {
+                let Some(entry) = self.get(&armed.job).cloned() else {
                     continue;
                 };
+                let first = armed.next;
                 let newest = entry.newest_due(first, now);
-                self.arm(&name, newest);
+                self.arm(&armed.job, newest);
                 taken.push(Due {
                     entry,
                     scheduled_at: newest,
                     passed_over: (newest > first).then_some(first),
+                    follows: armed.after,
                 });
             }
         }

@@ -54,7 +54,7 @@ impl Item for Renewal {
         &self.occurrence.job
     }
     fn retention(&self) -> Option<Retention> {
-        None
+        Some(self.retention)
     }
 }
 

@@ -6,7 +6,7 @@ use soloist::scheduler::lease::{ClaimAnswer, Outcome, ReleaseAnswer, RenewalAnsw
 use soloist::store::Store;
 use soloist::store::redis::RedisStore;
 use test_support::redis::{RedisServer, fresh_namespace};
-use test_support::redis_many::Cluster;
+use test_support::redis_many::{Cluster, Move};
 
 use crate::world::{
     ask, caller, claim, impatient, just_due, now, observe, persist, release, renewal, win,
@@ -73,53 +73,6 @@ async fn the_slot_is_followed_through_a_failover_and_nothing_is_granted_twice() 
     assert_eq!(released.answer[0], ReleaseAnswer::Released);
 }
 
-/// Moves a slot with all its keys, as `redis-cli --cluster reshard` does, and waits in between.
-struct Move<'c> {
-    from: &'c RedisServer,
-    to: &'c RedisServer,
-    all: &'c [RedisServer],
-    slot: String,
-}
-
-impl Move<'_> {
-    fn id(server: &RedisServer) -> String {
-        server.command(&["CLUSTER", "MYID"])
-    }
-
-    fn begin(&self) {
-        let (from, to) = (Self::id(self.from), Self::id(self.to));
-        let answer = self
-            .to
-            .command(&["CLUSTER", "SETSLOT", &self.slot, "IMPORTING", &from]);
-        assert_eq!(answer, "OK");
-        let answer = self
-            .from
-            .command(&["CLUSTER", "SETSLOT", &self.slot, "MIGRATING", &to]);
-        assert_eq!(answer, "OK");
-    }
-
-    fn keys(&self) {
-        let keys = self
-            .from
-            .command(&["CLUSTER", "GETKEYSINSLOT", &self.slot, "100"]);
-        let port = self.to.port().to_string();
-        for key in keys.lines() {
-            let answer = self
-                .from
-                .command(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
-            assert_eq!(answer, "OK", "{key}");
-        }
-    }
-
-    fn end(&self) {
-        let to = Self::id(self.to);
-        for server in [self.to, self.from].into_iter().chain(self.all) {
-            // Replicas don't take it.
-            server.command(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &to]);
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_slot_that_moves_is_followed_and_its_leases_stay() {
     let cluster = Cluster::start();
@@ -130,17 +83,8 @@ async fn a_slot_that_moves_is_followed_and_its_leases_stay() {
     let grant = win(&store, &holder, &claimed).await;
     let mine = renewal(&claimed, &grant);
     let from = cluster.holder(&namespace);
-    let is_master = |server: &RedisServer| server.command(&["ROLE"]).starts_with("master");
-    let mut nodes = cluster.nodes.iter().enumerate();
-    let (_, to) = nodes
-        .find(|(number, node)| *number != from && is_master(node))
-        .expect("three masters");
-    let moving = Move {
-        from: &cluster.nodes[from],
-        to,
-        all: &cluster.nodes,
-        slot: cluster.slot(&namespace),
-    };
+    let to = cluster.other_master(from);
+    let moving = Move::of(&cluster, &namespace, to);
     let renews = async |when: &str| {
         let began = Instant::now();
         let renewed = persist(|| store.renew(&holder, std::slice::from_ref(&mine))).await;
@@ -162,7 +106,40 @@ async fn a_slot_that_moves_is_followed_and_its_leases_stay() {
     let released = persist(|| store.release(&holder, std::slice::from_ref(&released))).await;
     assert_eq!(released.answer[0], ReleaseAnswer::Released);
     let key = format!("soloist:{{{namespace}}}:jobs");
-    assert_eq!(to.command(&["HEXISTS", &key, "job"]), "1");
+    let there = cluster.nodes[to].command(&["HEXISTS", &key, "job"]);
+    assert_eq!(there, "1");
+}
+
+/// The stream of a history is made by its first line: in a slot that moves, that is elsewhere.
+#[tokio::test]
+async fn a_line_that_is_written_while_its_slot_moves_is_not_lost() {
+    let cluster = Cluster::start();
+    let namespace = fresh_namespace();
+    let store = store(&cluster.url(), &namespace).await;
+    let holder = caller("holder");
+    let claimed = claim("job", just_due(&store).await);
+    let grant = win(&store, &holder, &claimed).await;
+    let to = cluster.other_master(cluster.holder(&namespace));
+    let moving = Move::of(&cluster, &namespace, to);
+    let ended = [release(&claimed, &grant, Outcome::Succeeded)];
+    moving.begin();
+    // It may have to wait for the end of the move.
+    let early = store.release(&holder, &ended).await;
+    println!(
+        "released while the slot moves: {:?}",
+        early.map(|told| told.answer)
+    );
+    moving.keys();
+    let early = store.release(&holder, &ended).await;
+    println!(
+        "released when its keys have moved: {:?}",
+        early.map(|told| told.answer)
+    );
+    moving.end();
+    let released = persist(|| store.release(&holder, &ended)).await;
+    assert_eq!(released.answer[0], ReleaseAnswer::Released);
+    let lines = store.history(None, 10).await.expect("an answer");
+    assert_eq!(lines.len(), 1, "{lines:?}");
 }
 
 #[tokio::test]
@@ -179,11 +156,7 @@ async fn a_node_that_is_named_alone_is_told_with_a_cure() {
     let cluster = Cluster::start();
     let namespace = fresh_namespace();
     let holder = cluster.holder(&namespace);
-    let is_master = |node: &RedisServer| node.command(&["ROLE"]).starts_with("master");
-    let mut others = cluster.nodes.iter().enumerate();
-    let (_, other) = others
-        .find(|(number, node)| *number != holder && is_master(node))
-        .expect("three masters");
+    let other = &cluster.nodes[cluster.other_master(holder)];
     let store = RedisStore::open(&other.url(), &namespace).expect("a URL");
     let error = store
         .ready()

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use soloist::scheduler::job::OnCrash;
 use soloist::scheduler::lease::{
-    Claim, ClaimAnswer, FencingToken, Grant, Occurrence, Origin, Outcome, ReleaseAnswer,
-    RenewalAnswer, RunId, Scope,
+    Claim, ClaimAnswer, FencingToken, Grant, Origin, Outcome, ReleaseAnswer, RenewalAnswer, RunId,
+    Scope,
 };
 use soloist::store::redis::RedisStore;
 use soloist::store::{Caller, Standing, Store, StoreEvent};
@@ -302,48 +301,6 @@ async fn a_clock_set_back_a_little_stands_still_and_far_opens_a_grace_window() {
         }
     };
     assert!(third.token > won.token, "whatever the clock does");
-}
-
-/// The server comes back with what it had on disk, which is older than what it acknowledged.
-#[tokio::test]
-async fn what_may_run_at_most_once_is_not_run_again_where_its_grant_was_forgotten() {
-    let mut server = RedisServer::start();
-    let store = fresh_store(&server).await;
-    let (mut holder, mut rival) = (caller("holder"), caller("rival"));
-    holder.quarantine = SHORT_QUARANTINE;
-    rival.quarantine = SHORT_QUARANTINE;
-    let mut once = claim("once", just_due(&store).await);
-    once.on_crash = OnCrash::Skip;
-    for saved in [true, false] {
-        once = Claim {
-            occurrence: Occurrence {
-                scheduled_at: just_due(&store).await,
-                ..once.occurrence
-            },
-            run_id: RunId::new(uuid::Uuid::new_v4()),
-            ..once
-        };
-        let grant = win(&store, &holder, &once).await;
-        let done = [release(&once, &grant, Outcome::Succeeded)];
-        store.release(&holder, &done).await.unwrap();
-        if saved {
-            assert_eq!(server.command(&["SAVE"]), "OK");
-        }
-    }
-    server.restart();
-
-    let again = [Claim {
-        run_id: RunId::new(uuid::Uuid::new_v4()),
-        ..once.clone()
-    }];
-    let answer = loop {
-        let answered = persist(|| store.claim(&rival, &again)).await;
-        match &answered.answer[0] {
-            ClaimAnswer::Grace { wait } => tokio::time::sleep(*wait).await,
-            other => break other.clone(),
-        }
-    };
-    assert_eq!(answer, ClaimAnswer::TooLate);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ mod figures;
 mod forgetting;
 mod links;
 mod loss;
+mod older;
 mod quorum;
 mod refusals;
 mod sentinel;

@@ -73,6 +73,9 @@ pub struct Claim {
     /// The newest of the job's instants before this one that are not in the backlog, where this
     /// replica can't be sure that they were claimed: whatever of them is unsettled is missed.
     pub missed_until: Option<Timestamp>,
+    /// The instant before it that this replica knows to be settled, where `missed_until` names
+    /// none: if the ledger knows nothing of that, it has lost something.
+    pub follows: Option<Timestamp>,
     /// Older instants that are to run first, in order, where they are unsettled.
     pub backlog: Vec<Timestamp>,
     /// Who claims may not run it, for want of tags or as it is disabled there: the claim only
@@ -115,6 +118,7 @@ impl Claim {
             ttl: Duration::from_secs(15),
             watched: None,
             missed_until: None,
+            follows: None,
             backlog: Vec::new(),
             unplaced: false,
             no_room: false,

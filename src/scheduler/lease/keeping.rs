@@ -36,6 +36,8 @@ pub struct Renewal {
     pub ttl: Duration,
     /// The last deadline heard of: the new one is later even on a clock that stands still.
     pub last_deadline: Timestamp,
+    /// How much of the job's past is kept.
+    pub retention: Retention,
 }
 
 impl Renewal {
@@ -53,6 +55,7 @@ impl Renewal {
             on_crash: claim.on_crash,
             ttl: claim.ttl,
             last_deadline: grant.deadline,
+            retention: claim.retention,
         }
     }
 }

@@ -110,9 +110,22 @@ pub(super) fn accept(
             Room::Takes => Operation::Write,
             Room::Frees | Room::Tidies => Operation::WriteWithoutRoom,
         },
-        keys: vec![keys.jobs.clone(), keys.agenda.clone()],
+        keys: written(keys, changes),
         arguments,
     }
+}
+
+/// All that is written to. The script finds histories and outputs by itself; they are named as a
+/// cluster looks at what is named before it lets a script run. While a slot moves, a line to a
+/// key that is elsewhere would be refused in the middle of the step, and be lost.
+fn written(keys: &Keys, changes: &Changes) -> Vec<String> {
+    let lines = changes.lines.iter();
+    let of_lines = lines.flat_map(|line| {
+        let output = line.output.as_ref().map(|_| keys.output(&line.job));
+        std::iter::once(keys.history(&line.job)).chain(output)
+    });
+    let records = [keys.jobs.clone(), keys.agenda.clone()];
+    records.into_iter().chain(of_lines).collect()
 }
 
 /// A part of what another server holds, for one that promised a ballot.

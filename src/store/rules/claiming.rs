@@ -1,6 +1,7 @@
 //! Claims: whose an occurrence is, and what becomes of one that can't be anybody's now.
 
 use super::Call;
+use super::due::FORGOTTEN;
 use super::record::{Current, Decision, Record, Slot, State, Waiting};
 use super::step::{Step, Unstarted};
 use crate::scheduler::job::OnCrash;
@@ -148,8 +149,7 @@ impl Step<'_, '_> {
             return answer;
         }
         if slot.state == State::Idle && self.forgotten(claim) {
-            let words = "the store was restarted later and can't tell whether it ran";
-            let detail = AttemptDetail::policy(Cause::Unknown, words);
+            let detail = AttemptDetail::policy(Cause::Unknown, FORGOTTEN);
             self.end(shard, Outcome::Missed, detail);
             return ClaimAnswer::TooLate;
         }

@@ -13,6 +13,7 @@ use crate::scheduler::time::Timestamp;
 pub(super) const WAITING_LIMIT: usize = 2000;
 
 pub(super) const NOBODY_CAME: &str = "no replica claimed it: all were away, or the store was";
+pub(super) const FORGOTTEN: &str = "the store was restarted later and can't tell whether it ran";
 const NO_ROOM: &str = "no replica had room for it (`max_running`) before the next was due";
 const UNPLACED: &str = "no replica that has the tags of `run_on` was there to claim it in time";
 
@@ -32,14 +33,7 @@ impl Step<'_, '_> {
         if let Some(answer) = self.in_grace() {
             return answer;
         }
-        if let Some(until) = claim.missed_until {
-            let (outcome, cause, words) = match claim.unplaced {
-                true => (Outcome::Skipped, Cause::Placement, UNPLACED),
-                false if claim.no_room_before => (Outcome::Missed, Cause::CatchUp, NO_ROOM),
-                false => (Outcome::Missed, Cause::CatchUp, NOBODY_CAME),
-            };
-            self.pass_over(claim.run_id, until, outcome, cause, words);
-        }
+        self.settle_before(claim);
         let refusal = self.refusal(claim, now);
         let free = self.record.open().is_none() && self.record.waiting.is_empty();
         if refusal.is_none() && free && claim.grants_nothing() {
@@ -73,6 +67,30 @@ impl Step<'_, '_> {
         self.grant_turn(claim)
     }
 
+    /// Settles what was due before the claim and its backlog, as far as it is unsettled.
+    fn settle_before(&mut self, claim: &Claim) {
+        let run_id = claim.run_id;
+        if let Some(until) = claim.missed_until {
+            let (outcome, cause, words) = match claim.unplaced {
+                true => (Outcome::Skipped, Cause::Placement, UNPLACED),
+                false if claim.no_room_before => (Outcome::Missed, Cause::CatchUp, NO_ROOM),
+                false => (Outcome::Missed, Cause::CatchUp, NOBODY_CAME),
+            };
+            self.pass_over(run_id, until, outcome, cause, words);
+        } else if let Some(until) = claim.follows
+            && self.suspensions().is_empty()
+        {
+            // Whoever claims heard that it was settled, by a store that has forgotten it since.
+            self.pass_over(run_id, until, Outcome::Missed, Cause::Unknown, FORGOTTEN);
+        }
+        // Of those that are to run first.
+        let mut backlog = claim.backlog.iter().rev();
+        let may_have_run = |at: &&Timestamp| self.may_have_run(claim, **at);
+        if let Some(until) = backlog.find(may_have_run).copied() {
+            self.pass_over(run_id, until, Outcome::Missed, Cause::Unknown, FORGOTTEN);
+        }
+    }
+
     /// Lets older instants wait that are to run first, where they are unsettled.
     fn queue_backlog(&mut self, claim: &Claim) {
         let (due, now) = (claim.due(), self.now());
@@ -98,8 +116,7 @@ impl Step<'_, '_> {
         }
         if self.forgotten(claim) {
             // A store that was started anew may have forgotten a grant that it acknowledged.
-            let words = "the store was restarted later and can't tell whether it ran";
-            return Some((Outcome::Missed, Cause::Unknown, words));
+            return Some((Outcome::Missed, Cause::Unknown, FORGOTTEN));
         }
         if claim.unplaced {
             return Some((Outcome::Skipped, Cause::Placement, UNPLACED));
@@ -124,8 +141,12 @@ impl Step<'_, '_> {
 
     /// An occurrence that may run once only, of which the store may have forgotten the grant.
     pub(super) fn forgotten(&self, claim: &Claim) -> bool {
-        let once = claim.origin == Origin::Schedule && claim.on_crash == OnCrash::Skip;
-        once && claim.due() <= self.call.group.born
+        claim.origin == Origin::Schedule && self.may_have_run(claim, claim.due())
+    }
+
+    /// The same of another instant of the schedule.
+    pub(super) fn may_have_run(&self, claim: &Claim, at: Timestamp) -> bool {
+        claim.on_crash == OnCrash::Skip && at <= self.call.group.born
     }
 
     /// A new occurrence of the schedule finds another one unfinished.

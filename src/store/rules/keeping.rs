@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use super::Call;
+use super::due::FORGOTTEN;
+use super::enrolling::nobody;
 use super::record::{Decision, News, Record, State, Waiting};
 use super::step::Step;
-use crate::scheduler::job::OnCrash;
+use crate::scheduler::job::{JobName, OnCrash};
 use crate::scheduler::lease::{
-    AttemptDetail, FencingToken, Late, Occurrence, Origin, Outcome, Release, ReleaseAnswer,
+    AttemptDetail, Cause, FencingToken, Late, Occurrence, Origin, Outcome, Release, ReleaseAnswer,
     Renewal, RenewalAnswer, RunId, StopOrder,
 };
+use crate::scheduler::time::Timestamp;
 
 /// What names a lease, and what is needed to write its record anew.
 struct Lease<'l> {
@@ -126,6 +129,7 @@ impl Step<'_, '_> {
             self.open(&anew, lease.shards);
         }
         if lease.origin == Origin::Schedule {
+            self.settle_forgotten(&lease.occurrence.job, due);
             self.settle(due);
         }
         self.record.waiting.retain(|one| one.scheduled_at != due);
@@ -146,6 +150,15 @@ impl Step<'_, '_> {
         slot.since = now;
         slot.late = Some(Late::Reasserted);
         true
+    }
+
+    /// What was due before the occurrence that comes back was settled when that was granted.
+    fn settle_forgotten(&mut self, job: &JobName, due: Timestamp) {
+        let before = due - Duration::from_millis(1);
+        if self.suspensions().is_empty() && self.leaves_something(job, before) {
+            let (outcome, cause) = (Outcome::Missed, Cause::Unknown);
+            self.pass_over(nobody(), before, outcome, cause, FORGOTTEN);
+        }
     }
 
     fn release(&mut self, release: &Release) -> ReleaseAnswer {

@@ -96,7 +96,7 @@ impl Step<'_, '_> {
     }
 
     /// Whether an instant of the schedule up to `until` is unsettled.
-    fn leaves_something(&self, job: &JobName, until: Timestamp) -> bool {
+    pub(super) fn leaves_something(&self, job: &JobName, until: Timestamp) -> bool {
         let settled = self.record.settled_until;
         let schedule = Schedule::from_identity(&self.record.schedule, job.as_str());
         settled < until

@@ -1,6 +1,7 @@
 //! Occurrences that wait: for their turn, or for somebody to say what the job's policy makes of
 //! them.
 
+use super::due::FORGOTTEN;
 use super::record::{Current, News, Waiting};
 use super::step::{Step, Unstarted};
 use crate::scheduler::lease::{
@@ -19,6 +20,7 @@ impl Step<'_, '_> {
         if let Some(answer) = self.in_grace() {
             return answer;
         }
+        self.drop_forgotten(claim);
         self.drop_expired(claim.run_id);
         self.apply_policy(claim);
         self.grant_turn(claim)
@@ -57,6 +59,18 @@ impl Step<'_, '_> {
             }
             (Some((Outcome::Skipped, Some(cause))), _) => ClaimAnswer::Skipped(cause),
             (Some(_), _) => ClaimAnswer::TooLate,
+        }
+    }
+
+    /// Drops what may run once only, and may have been granted by a store that has forgotten it.
+    fn drop_forgotten(&mut self, claim: &Claim) {
+        for one in std::mem::take(&mut self.record.waiting) {
+            if one.origin == Origin::Schedule && self.may_have_run(claim, one.scheduled_at) {
+                let (outcome, cause) = (Outcome::Missed, Cause::Unknown);
+                self.drop_waiting(claim.run_id, &one, outcome, cause, FORGOTTEN);
+            } else {
+                self.record.waiting.push(one);
+            }
         }
     }
 

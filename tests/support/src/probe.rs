@@ -8,7 +8,7 @@ use crate::c;
 
 const SOURCE: &str = include_str!("probe.c");
 
-/// The compiled probe: `probe LOG MILLIS`. It is compiled once per test process, by `cc`.
+/// The compiled probe: `probe LOG MILLIS [alone]`. It is compiled once per test process, by `cc`.
 ///
 /// # Panics
 ///
@@ -35,6 +35,8 @@ pub struct Run {
     pub started_ns: i128,
     /// When it ended; none where it was killed.
     pub ended_ns: Option<i128>,
+    /// Another one of its job was alive when it started. Told by `probe LOG MILLIS alone`.
+    pub beside: bool,
 }
 
 /// Reads what probes wrote, in the order of their starts. A missing file is an empty one.
@@ -67,6 +69,7 @@ pub fn runs(log: &Path) -> Vec<Run> {
             replica: replica.to_owned(),
             started_ns: at,
             ended_ns: None,
+            beside: what == "beside",
         };
         let twice = runs.insert(key, run);
         assert!(twice.is_none(), "one token ran twice: {line}");
@@ -74,4 +77,48 @@ pub fn runs(log: &Path) -> Vec<Run> {
     let mut runs: Vec<Run> = runs.into_values().collect();
     runs.sort_by_key(|run| run.started_ns);
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    fn start(log: &Path, token: &str) -> Child {
+        let mut command = Command::new(probe());
+        command.arg(log).args(["60000", "alone"]);
+        command.envs([("SOLOIST_JOB", "job"), ("SOLOIST_ATTEMPT", "1")]);
+        command.env("SOLOIST_FENCING_TOKEN", token).spawn().unwrap()
+    }
+
+    fn wait_for(log: &Path, count: usize, beside: bool) {
+        let end = std::time::Instant::now() + crate::fleet::SOON;
+        let as_wanted = |runs: &[Run]| {
+            let last = runs.last().is_some_and(|run| run.beside == beside);
+            runs.len() == count && last
+        };
+        while !as_wanted(&runs(log)) {
+            assert!(std::time::Instant::now() < end, "{:?}", runs(log));
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_run_beside_another_is_told_and_one_after_a_killed_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let mut first = start(&log, "1");
+        wait_for(&log, 1, false);
+        let mut second = start(&log, "2");
+        wait_for(&log, 2, true);
+        for child in [&mut first, &mut second] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let mut third = start(&log, "3");
+        wait_for(&log, 3, false);
+        third.kill().unwrap();
+        third.wait().unwrap();
+    }
 }

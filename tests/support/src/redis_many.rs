@@ -234,6 +234,37 @@ impl Cluster {
         holder.expect("one of ours")
     }
 
+    /// A master that is not this one.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    #[must_use]
+    pub fn other_master(&self, than: usize) -> usize {
+        let answering = |node: &RedisServer| !node.is_down();
+        let mut nodes = self.nodes.iter().enumerate();
+        let other = nodes.find(|(number, node)| {
+            *number != than && answering(node) && node.command(&["ROLE"]).starts_with("master")
+        });
+        other.expect("three masters").0
+    }
+
+    /// The node that replicates this one.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    #[must_use]
+    pub fn replica_of(&self, master: usize) -> usize {
+        let id = self.nodes[master].command(&["CLUSTER", "MYID"]);
+        let told = self.nodes[master].command(&["CLUSTER", "REPLICAS", &id]);
+        let replica = self.nodes.iter().position(|node| {
+            let port = format!(":{}@", node.port());
+            told.contains(&port)
+        });
+        replica.expect("a replica")
+    }
+
     /// Waits until another node than this has a namespace's keys.
     pub fn wait_for_failover(&self, namespace: &str, from: usize) -> usize {
         let mut holder = from;
@@ -242,6 +273,76 @@ impl Cluster {
             holder != from
         });
         holder
+    }
+}
+
+/// Moves a slot with all its keys, as `redis-cli --cluster reshard` does, and waits in between.
+#[derive(Debug)]
+pub struct Move<'c> {
+    from: &'c RedisServer,
+    to: &'c RedisServer,
+    all: &'c [RedisServer],
+    slot: String,
+}
+
+impl<'c> Move<'c> {
+    /// Of the slot of a namespace, from where it is to this node.
+    #[must_use]
+    pub fn of(cluster: &'c Cluster, namespace: &str, to: usize) -> Self {
+        Self {
+            from: &cluster.nodes[cluster.holder(namespace)],
+            to: &cluster.nodes[to],
+            all: &cluster.nodes,
+            slot: cluster.slot(namespace),
+        }
+    }
+
+    fn id(server: &RedisServer) -> String {
+        server.command(&["CLUSTER", "MYID"])
+    }
+
+    /// Both nodes are told that it moves.
+    ///
+    /// # Panics
+    ///
+    /// When one of them doesn't take it.
+    pub fn begin(&self) {
+        let (from, to) = (Self::id(self.from), Self::id(self.to));
+        let answer = self
+            .to
+            .command(&["CLUSTER", "SETSLOT", &self.slot, "IMPORTING", &from]);
+        assert_eq!(answer, "OK");
+        let answer = self
+            .from
+            .command(&["CLUSTER", "SETSLOT", &self.slot, "MIGRATING", &to]);
+        assert_eq!(answer, "OK");
+    }
+
+    /// Its keys move.
+    ///
+    /// # Panics
+    ///
+    /// When one of them doesn't.
+    pub fn keys(&self) {
+        let keys = self
+            .from
+            .command(&["CLUSTER", "GETKEYSINSLOT", &self.slot, "100"]);
+        let port = self.to.port().to_string();
+        for key in keys.lines() {
+            let answer = self
+                .from
+                .command(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
+            assert_eq!(answer, "OK", "{key}");
+        }
+    }
+
+    /// All are told that it has moved.
+    pub fn end(&self) {
+        let to = Self::id(self.to);
+        for server in [self.to, self.from].into_iter().chain(self.all) {
+            // Replicas don't take it.
+            server.command(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &to]);
+        }
     }
 }
 
