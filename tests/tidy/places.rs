@@ -26,7 +26,11 @@ const READERS: [&str; 3] = [
 
 /// Files beside `clock` that ask for the time, and why they may. Leases, schedules and records
 /// hang on none of them.
-const OTHER_READERS: [(&str, &str); 2] = [
+const OTHER_READERS: [(&str, &str); 3] = [
+    (
+        "src/store/redis/health.rs",
+        "how often settings are looked at goes by the runtime's own timer",
+    ),
     (
         "src/store/redis/link.rs",
         "the back-off between attempts to connect goes by the runtime's own timer",
