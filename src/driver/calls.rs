@@ -139,6 +139,7 @@ impl Calls {
             host: self.host.clone(),
             pid: std::process::id(),
             skew_ms: store.map_or(0, |store| wall - store.as_millis()),
+            round_trip_ms: millis(scheduler.round_trip()).unsigned_abs(),
             running: u32::try_from(scheduler.running()).unwrap_or(u32::MAX),
             jobs: u32::try_from(scheduler.jobs()).unwrap_or(u32::MAX),
             draining: scheduler.is_draining(),

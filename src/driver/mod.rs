@@ -185,6 +185,11 @@ impl Driver {
                     grace,
                 } => self.stop(run_id, reason, grace),
                 Effect::Guard { run_id, guard } => self.guard(run_id, guard),
+                Effect::Observe(scope) => {
+                    let (wall, boot) = (self.clock.wall(), self.clock.boot());
+                    self.scheduler.compare_wall(wall, boot);
+                    self.calls.make(Effect::Observe(scope), &self.scheduler);
+                }
                 call => self.calls.make(call, &self.scheduler),
             }
         }

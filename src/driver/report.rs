@@ -241,12 +241,28 @@ fn tell_of_replica(notice: &Notice, replica: &str) {
         Notice::ClockJumped(jump) => {
             warn!(replica, millis = jump.millis, "the store's clock jumped");
         }
+        Notice::ClockSkewed { ahead_ms, over } => tell_of_skew(*ahead_ms, *over, replica),
         Notice::Ready { jobs, next } => match next {
             Some(next) => info!(replica, jobs, next = %next, "ready"),
             None => info!(replica, jobs, "ready; nothing is due ever again"),
         },
         Notice::Draining { running } => info!(replica, running, "draining: nothing new is started"),
         other => debug!(replica, ?other, "notice"),
+    }
+}
+
+fn tell_of_skew(ahead_ms: i64, over: bool, replica: &str) {
+    match over {
+        true => info!(
+            replica,
+            ahead_ms, "this host's wall clock agrees with the store's again"
+        ),
+        false => warn!(
+            replica,
+            ahead_ms,
+            "this host's wall clock is far from the store's: nothing is started early or late for \
+            it, but jobs that look at the time see another; look after NTP here and on the store's host"
+        ),
     }
 }
 

@@ -368,6 +368,13 @@ pub enum Notice {
     },
     /// The store's clock or this host's boot clock jumped.
     ClockJumped(ClockJump),
+    /// This host's wall clock is far from the store's; or it is over.
+    ClockSkewed {
+        /// By how much it is ahead, in milliseconds.
+        ahead_ms: i64,
+        /// It was, and is no longer.
+        over: bool,
+    },
     /// All jobs are known to the store; from here on what is due is claimed.
     Ready {
         /// How many.

@@ -29,6 +29,7 @@ pub mod policy;
 mod registering;
 pub mod request;
 pub mod schedule;
+mod skew;
 pub(crate) mod spread;
 mod store_clock;
 mod table;
@@ -61,6 +62,7 @@ use self::lease::{
 use self::margins::Margins;
 use self::placement::Placement;
 use self::policy::Tags;
+use self::skew::Skew;
 use self::store_clock::StoreClock;
 use self::table::Table;
 use self::time::{BootTime, Timestamp};
@@ -102,6 +104,7 @@ pub struct Scheduler {
     entropy: Entropy,
     table: Table,
     clock: StoreClock,
+    skew: Skew,
     claims: Claims,
     held: HeldLeases,
     watch: Watch,
@@ -171,6 +174,7 @@ impl Scheduler {
             settings,
             table,
             clock: StoreClock::default(),
+            skew: Skew::default(),
             claims: Claims::default(),
             held: HeldLeases::default(),
             registration,

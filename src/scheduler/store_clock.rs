@@ -27,6 +27,7 @@ const RESOLUTION_NS: i64 = 1_000_000;
 pub(super) struct StoreClock {
     bounds: Option<Bounds>,
     trusted_since: Option<Timestamp>,
+    round_trip: Duration,
 }
 
 /// The store's time minus boot time, in nanoseconds, is within these: drift adds up over calls
@@ -54,6 +55,7 @@ impl StoreClock {
         heard: BootTime,
         now: Timestamp,
     ) -> Option<ClockJump> {
+        self.round_trip = heard.saturating_since(sent);
         let store = nanos_of_millis(now);
         let fresh = Bounds {
             low: store - nanos(heard),
@@ -101,6 +103,11 @@ impl StoreClock {
         Some(BootTime::since_boot(Duration::from_nanos(
             u64::try_from(boot).unwrap_or(0),
         )))
+    }
+
+    /// How long the last answer took.
+    pub(super) fn round_trip(&self) -> Duration {
+        self.round_trip
     }
 
     /// Since when, by the store's clock, it has been seen to run true against the boot clock.

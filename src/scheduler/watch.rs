@@ -8,6 +8,9 @@
 //!   run true since before the lease's last renewal. This arm keeps takeover at TTL plus the
 //!   delay in ordinary times.
 //!
+//! A lease that ends later than any could is one of before a step back of that clock: the first of
+//! the two holds for it, and all leases are looked at while there are such.
+//!
 //! Either way this replica's own connection must have been healthy for a while, so that one
 //! that has just come back from a partition looks before it takes.
 //!
@@ -127,12 +130,13 @@ impl Watch {
         let mut takeovers = Vec::new();
         for lease in observation.leases.iter().filter(|lease| watched(lease)) {
             let ready_at = self.see(&lease.job, &lease.held, clock, now);
-            if lease.held.sighting.deadline < store_now && ready_at <= now {
+            let over = lease.held.sighting.deadline < store_now || is_ahead(&lease.held, store_now);
+            if over && ready_at <= now {
                 takeovers.push(takeover(&lease.job, &lease.held));
             }
         }
         takeovers.extend(self.out_of_sight(store_now, clock, now));
-        self.plan(observation, clock, now);
+        self.plan(observation, store_now, clock, now);
         takeovers
     }
 
@@ -215,7 +219,13 @@ impl Watch {
 
     /// Sets the next look: the sign of life, or the first instant at which there may be
     /// something to take.
-    fn plan(&mut self, observation: &Observation, clock: &StoreClock, now: BootTime) {
+    fn plan(
+        &mut self,
+        observation: &Observation,
+        store_now: Timestamp,
+        clock: &StoreClock,
+        now: BootTime,
+    ) {
         let regular = now + self.interval;
         let watched = self
             .seen
@@ -229,8 +239,12 @@ impl Watch {
             .filter(|at| *at > now)
             .min();
         self.next_look = next.map_or(regular, |at| at.min(regular));
+        if self.seen.values().any(|one| is_ahead(&one.held, store_now)) {
+            // A look at what ran out would not show whether they are still renewed.
+            self.scope = Scope::All;
+        }
         if let Some(scope) = self.again.take() {
-            self.scope = scope;
+            self.scope = wider(scope, Some(self.scope));
             self.next_look = now;
         }
     }
@@ -249,6 +263,12 @@ fn watch_delay(ttl: Duration) -> Duration {
 /// Whether a lease ran out too long ago for a look to show it.
 fn is_abandoned(watched: &Watched, store_now: Timestamp) -> bool {
     watched.held.sighting.deadline <= store_now - ABANDONED_AFTER
+}
+
+/// Whether a lease lasts for longer than any that is granted or renewed now: the store's clock
+/// has stepped back since. By that clock it would outlive its holder by as much.
+fn is_ahead(held: &Held, store_now: Timestamp) -> bool {
+    held.sighting.deadline > store_now + held.ttl + watch_delay(held.ttl)
 }
 
 fn takeover(job: &JobName, held: &Held) -> Takeover {

@@ -73,6 +73,9 @@ pub struct ReplicaInfo {
     pub pid: u32,
     /// How far its wall clock is ahead of the store's, in milliseconds.
     pub skew_ms: i64,
+    /// How long the store's last answer to it took, in milliseconds.
+    #[serde(default)]
+    pub round_trip_ms: u64,
     /// How many attempts it is running.
     pub running: u32,
     /// How many jobs its table has.

@@ -5,6 +5,7 @@
 mod accounting;
 mod calls;
 mod chance;
+mod clocks;
 mod direct;
 mod guards;
 mod happening;

@@ -26,10 +26,14 @@ const READERS: [&str; 3] = [
 
 /// Files beside `clock` that ask for the time, and why they may. Leases, schedules and records
 /// hang on none of them.
-const OTHER_READERS: [(&str, &str); 3] = [
+const OTHER_READERS: [(&str, &str); 4] = [
     (
         "src/store/redis/quorum/news.rs",
         "which of several servers told an event first, by the runtime's own timer",
+    ),
+    (
+        "src/store/redis/health.rs",
+        "how often settings are looked at goes by the runtime's own timer",
     ),
     (
         "src/store/redis/link.rs",

@@ -4,6 +4,7 @@
 //! job is given, which may be secret.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -151,7 +152,10 @@ pub(super) struct ReplicaStatus {
     pub(super) jobs: u32,
     pub(super) running: u32,
     pub(super) draining: bool,
+    /// How far its host's wall clock is ahead of the store's.
     pub(super) clock_skew_seconds: f64,
+    /// How long the store's last answer to it took: the skew is known to about this.
+    pub(super) store_round_trip_seconds: f64,
     pub(super) seen_seconds_ago: f64,
     /// It was heard of lately.
     pub(super) alive: bool,
@@ -444,6 +448,7 @@ impl ReplicaStatus {
             draining: info.draining,
             #[expect(clippy::cast_precision_loss, reason = "exact below 285,000 years")]
             clock_skew_seconds: info.skew_ms as f64 / 1000.0,
+            store_round_trip_seconds: Duration::from_millis(info.round_trip_ms).as_secs_f64(),
             seen_seconds_ago: now.saturating_since(state.seen_at).as_secs_f64(),
             alive,
             tags: info.tags.clone(),
