@@ -148,6 +148,9 @@ impl InProcess {
                     result,
                 }
             }
+            Effect::Sweep => Event::Swept {
+                result: told(store.sweep(&caller)).await,
+            },
             Effect::Start(_)
             | Effect::Stop { .. }
             | Effect::Guard { .. }

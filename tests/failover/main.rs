@@ -1,5 +1,5 @@
 //! Fleets of real replicas while real faults strike the Redis under them: one server, a master
-//! under Sentinels, a cluster. Each scenario judges itself; at the end all are printed as a table.
+//! under Sentinels, a cluster, a quorum. Each scenario judges itself; at the end all are printed as a table.
 //!
 //! They mostly wait, so several run at a time, more than there are cores: hence a harness that may
 //! be told so. It knows the arguments of the usual one.
@@ -10,6 +10,7 @@ mod cluster;
 mod connections;
 mod data;
 mod figures;
+mod quorum;
 mod report;
 mod scene;
 mod sentinel;
@@ -40,6 +41,7 @@ fn main() {
         connections::ALL,
         sentinel::ALL,
         cluster::ALL,
+        quorum::ALL,
     ]
     .into_iter()
     .flatten()

@@ -31,7 +31,7 @@ mod round;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -78,6 +78,8 @@ struct Shared {
     proposer: Uuid,
     /// The highest number of a ballot that was seen.
     number: AtomicU64,
+    /// The server that is asked alone: the first that answered the last time.
+    first: AtomicUsize,
     /// Steps of one process wait for each other: begun together, each would outbid the others.
     turn: Mutex<()>,
 }
@@ -128,6 +130,7 @@ impl QuorumStore {
             members: members.into_iter().map(Arc::new).collect(),
             proposer: Uuid::new_v4(),
             number: AtomicU64::new(0),
+            first: AtomicUsize::new(0),
             turn: Mutex::new(()),
         });
         let (to_mend, mending) = mpsc::channel(16);

@@ -4,6 +4,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::forming::{Formed, Unformed, View, ballot, form, majority, median, number_of};
 use super::gathering::gather;
@@ -15,6 +18,10 @@ use crate::store::engine::Terms;
 use crate::store::redis::fault::Fault;
 use crate::store::redis::{reply, request};
 use crate::store::rules::Life;
+
+/// How long the server that is asked alone has to answer: a part of the shortest time that a call
+/// may take, for each of a minority.
+const ALONE: Duration = Duration::from_millis(30);
 
 /// Asks for no promise.
 const NO_BALLOT: &str = "?";
@@ -104,18 +111,23 @@ impl Shared {
         // The first that answers is asked alone: of many who come at once one gets its promise, and
         // not each that of another server.
         let (mut views, mut faults) = (Vec::new(), Vec::new());
-        let mut others = 0..all;
+        let first = self.first.load(Ordering::Relaxed);
+        let mut others = (0..all).map(|turn| (first + turn) % all);
         for number in others.by_ref() {
             let asked = std::iter::once(self.ask(number, &ballot, terms));
-            let (view, fault) = gather(asked, |_| false).await;
+            let answered = timeout(ALONE, gather(asked, |_| false)).await;
+            let (view, fault) = answered.unwrap_or_default();
             views.extend(view);
             faults.extend(fault);
-            if let Some(View { standing, .. }) = views.first() {
-                if !standing.granted {
-                    return Err(self.outbid(number_of(&standing.promised)));
-                }
-                break;
+            let Some(View { standing, .. }) = views.first() else {
+                // It is asked last from now on.
+                self.first.store((number + 1) % all, Ordering::Relaxed);
+                continue;
+            };
+            if !standing.granted {
+                return Err(self.outbid(number_of(&standing.promised)));
             }
+            break;
         }
         let enough = |more: &[View]| form(&Vec::from_iter(views.iter().chain(more)), all).is_ok();
         let asked = others.map(|number| self.ask(number, &ballot, terms));
