@@ -339,7 +339,8 @@ fn the_system_and_the_table_say_whom_the_command_line_trusts() {
     let url = format!("rediss://localhost:{}", server.tls_port());
     let dir = certificates.0.path();
     let of_system = |name: &str| status(dir, &url, Some(("SSL_CERT_FILE", &dir.join(name))));
-    assert_eq!(of_system("ca.pem"), (Some(0), String::new()));
+    let (code, stderr) = of_system("ca.pem");
+    assert_eq!(code, Some(0), "{stderr}");
     let (code, stderr) = of_system("other.pem");
     assert_eq!(code, Some(3));
     assert!(
@@ -350,7 +351,8 @@ fn the_system_and_the_table_say_whom_the_command_line_trusts() {
     let table =
         "[scheduler]\ntls_ca = \"ca.pem\"\n[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n";
     std::fs::write(dir.join("jobs.toml"), table).unwrap();
-    assert_eq!(of_system("other.pem"), (Some(0), String::new()));
+    let (code, stderr) = of_system("other.pem");
+    assert_eq!(code, Some(0), "{stderr}");
     let (code, stderr) = status(dir, &format!("{url}/#insecure"), None);
     assert_eq!(code, Some(2));
     assert!(
