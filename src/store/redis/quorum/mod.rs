@@ -16,7 +16,7 @@
 //! newest step that anybody of a majority has taken. As no step can be taken after another one
 //! than that, it makes the ledger one line of steps, whoever dies on the way. What the critics of
 //! Redlock ask for (Kleppmann, 2016) follows: tokens rise as the ledger is one, a server that was
-//! started again counts only when it has caught up with the others ([`forming`]), time is the
+//! started again counts only when it has caught up with the others (`forming`), time is the
 //! median of the servers' clocks, and who holds a lease counts from before it asked.
 //!
 //! Must never: answer what a majority does not hold, or let a server count that may have
