@@ -14,6 +14,13 @@ pub(super) const LAYOUT: &str = "#layout";
 /// The layout that this version writes. Only development versions wrote a lower one.
 pub(super) const CURRENT_LAYOUT: &str = "2";
 
+/// The group fields of one of several servers: the ballot that it promised, and when; that of the
+/// last step that it took, and as which process.
+pub(super) const PROMISED: &str = "#promised";
+pub(super) const PROMISED_US: &str = "#promised_us";
+pub(super) const BALLOT: &str = "#ballot";
+pub(super) const MEMBER: &str = "#member";
+
 /// The keys of one namespace.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {

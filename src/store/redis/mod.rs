@@ -151,7 +151,7 @@ impl RedisStore {
     /// How it stands among several servers.
     async fn standing(&self) -> Result<Standing, Fault> {
         let mut commands = redis::pipe();
-        let fields = ["#promised", "#ballot", "#member"];
+        let fields = [keys::PROMISED, keys::BALLOT, keys::MEMBER];
         commands.cmd("HMGET").arg(&self.keys.jobs).arg(&fields);
         let answers = self.asking.send(commands).await?;
         let standing = answers

@@ -26,7 +26,7 @@ pub(super) enum Misread {
 }
 
 /// What a step begins with, and the values as the server has them, to be compared.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Shown {
     pub(super) reading: Reading,
     /// The server's run id.
@@ -34,18 +34,6 @@ pub(super) struct Shown {
     /// The text of the epoch; empty where there is none.
     pub(super) epoch: String,
     pub(super) values: BTreeMap<JobName, Option<String>>,
-}
-
-impl Shown {
-    /// The same once more, for a request.
-    pub(super) fn as_written(&self) -> Self {
-        Self {
-            reading: self.reading.clone(),
-            process: self.process.clone(),
-            epoch: self.epoch.clone(),
-            values: self.values.clone(),
-        }
-    }
 }
 
 /// What came of a write.

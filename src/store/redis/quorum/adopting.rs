@@ -11,6 +11,7 @@ use redis::Value;
 use tokio::sync::mpsc;
 
 use super::super::fault::Fault;
+use super::super::keys;
 use super::super::reply::{bytes, items, text};
 use super::super::request::{self, Part};
 use super::{Ended, Shared};
@@ -89,7 +90,10 @@ pub(super) async fn adopt(
     let source = &shared.members[from];
     let mut commands = redis::pipe();
     let taken = |commands: &mut redis::Pipeline| {
-        commands.cmd("HGET").arg(&source.keys.jobs).arg("#ballot");
+        commands
+            .cmd("HGET")
+            .arg(&source.keys.jobs)
+            .arg(keys::BALLOT);
     };
     taken(&mut commands);
     commands.cmd("HGETALL").arg(&source.keys.jobs);
@@ -140,7 +144,13 @@ fn parts(answer: &Value) -> Vec<Vec<u8>> {
 
 /// Fields and values by turns, without those that are each server's own.
 fn without_standing(values: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let own: [&[u8]; 4] = [b"#promised", b"#promised_us", b"#ballot", b"#member"];
+    let own = [
+        keys::PROMISED,
+        keys::PROMISED_US,
+        keys::BALLOT,
+        keys::MEMBER,
+    ]
+    .map(str::as_bytes);
     let pairs = values.chunks(2).filter(|pair| !own.contains(&&*pair[0]));
     pairs.flatten().cloned().collect()
 }

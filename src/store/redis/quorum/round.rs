@@ -16,6 +16,7 @@ use crate::store::StoreError;
 use crate::store::draft::{self, Changes, Draft, Reading};
 use crate::store::engine::Terms;
 use crate::store::redis::fault::Fault;
+use crate::store::redis::keys::PROMISED_US;
 use crate::store::redis::{reply, request};
 use crate::store::rules::Life;
 
@@ -181,7 +182,7 @@ impl Shared {
             tokio::spawn(async move {
                 let mut commands = redis::pipe();
                 let field = commands.cmd("HSET").arg(&member.keys.jobs);
-                field.arg("#promised_us").arg("0");
+                field.arg(PROMISED_US).arg("0");
                 // Else it lapses by itself.
                 let _ = member.keeping.send(commands).await;
             });
@@ -249,7 +250,7 @@ impl Shared {
                 ..terms.clone()
             };
             let ballots = [round.formed.ballot.as_str(), round.ballot.as_str()];
-            let mut shown = view.shown.as_written();
+            let mut shown = view.shown.clone();
             shown.reading = Reading {
                 clock_us: shown.reading.clock_us,
                 ..round.reading.clone()
