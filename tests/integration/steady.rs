@@ -239,6 +239,8 @@ fn a_thousand_jobs_due_in_one_second_take_a_few_round_trips() {
     let runs = fleet.runs();
     let mut late: Vec<i128> = ended_at(&runs, due).map(latency).collect();
     late.sort_unstable();
+    let ends = ended_at(&runs, due).filter_map(|run| run.ended_ns);
+    let busy = ends.max().unwrap_or(due) - due;
     replicas.iter_mut().for_each(Replica::drain);
     eprintln!(
         "{HERD} jobs due in one second, 3 replicas: {trips} round trips in all, {:.3} per occurrence \
@@ -247,7 +249,15 @@ fn a_thousand_jobs_due_in_one_second_take_a_few_round_trips() {
         late[HERD / 2] as f64 / 1e6,
         late[HERD * 99 / 100] as f64 / 1e6
     );
-    assert!(trips * 10 <= 3 * HERD as u64, "{trips} round trips");
+    // What ends within 50 ms is released together, in two trips of each replica: a slow machine
+    // starts the herd over a longer time. One by one they would be thousands.
+    let windows =
+        3 * u64::try_from(busy / (SECOND / 20)).expect("the herd started when it was due");
+    let bound = 60 + 2 * windows;
+    assert!(
+        trips <= bound,
+        "{trips} round trips in {busy} ns, more than {bound}"
+    );
 }
 
 fn ended_at(runs: &[Run], due: i128) -> impl Iterator<Item = &Run> {
