@@ -32,6 +32,18 @@ struct Scenario {
     run: fn(&'static Scenario),
 }
 
+/// The longest first, and those of a quorum as far apart as can be: they take one after the other.
+fn in_turn(all: &[&'static Scenario]) -> Vec<&'static Scenario> {
+    let longest_first = all.iter().rev().copied();
+    let (of_quorum, mut others): (Vec<_>, Vec<_>) =
+        longest_first.partition(|scenario| quorum::is_of_quorum(scenario));
+    let apart = others.len().div_ceil(of_quorum.len().max(1));
+    for (turn, scenario) in of_quorum.into_iter().enumerate() {
+        others.insert(turn * (apart + 1), scenario);
+    }
+    others
+}
+
 fn main() {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_A_TIME);
@@ -46,19 +58,11 @@ fn main() {
     .into_iter()
     .flatten()
     .collect();
-    // The longest first.
-    let trials = all.iter().rev().map(|scenario| {
-        let scenario: &'static Scenario = scenario;
-        let trial = Trial::test(scenario.law, move || {
+    let trials = in_turn(&all).into_iter().map(|scenario| {
+        Trial::test(scenario.law, move || {
             (scenario.run)(scenario);
             Ok(())
-        });
-        // Each step of a quorum is a question to five servers: beside four other scenarios two cores
-        // are too slow for leases of three seconds.
-        let alone = quorum::ALL
-            .iter()
-            .any(|other| std::ptr::eq(other, scenario));
-        trial.with_ignored_flag(alone)
+        })
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     report::print(&all);

@@ -2,8 +2,10 @@
 //!
 //! Must never: strike more of them than it says.
 
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use test_support::fleet::SOON;
 use test_support::redis::RedisServer;
 
 use crate::Scenario;
@@ -45,21 +47,31 @@ pub(crate) const ALL: &[Scenario] = &[
     },
 ];
 
+/// Each step is a question to five servers: of these scenarios two cores bear one at a time beside
+/// the others.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+pub(crate) fn is_of_quorum(scenario: &Scenario) -> bool {
+    scenario.deployment.starts_with(QUORUM)
+}
+
 /// Longer than a lease lasts.
 const LONGER: Duration = Duration::from_millis(4500);
 
-fn five() -> (Vec<RedisServer>, String) {
+/// Five servers, and the turn of this scenario.
+fn five() -> (Vec<RedisServer>, String, MutexGuard<'static, ()>) {
+    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let servers: Vec<RedisServer> = (0..5).map(|_| RedisServer::start()).collect();
     let hosts = servers
         .iter()
         .map(|server| format!("127.0.0.1:{}", server.port()));
     let hosts: Vec<String> = hosts.collect();
     let url = format!("redis+quorum://{}", hosts.join(","));
-    (servers, url)
+    (servers, url, turn)
 }
 
 fn minority_emptied(scenario: &'static Scenario) {
-    let (mut servers, url) = five();
+    let (mut servers, url, _turn) = five();
     let mut scene = Scene::begin(scenario, &url);
     scene.strike(|| servers[..2].iter_mut().for_each(RedisServer::kill));
     scene.hold(TTL);
@@ -69,7 +81,7 @@ fn minority_emptied(scenario: &'static Scenario) {
 
 fn frozen(scenario: &'static Scenario, count: usize, law: Law) {
     assert!(LONGER > TTL);
-    let (servers, url) = five();
+    let (servers, url, _turn) = five();
     let mut scene = Scene::begin(scenario, &url);
     scene.strike(|| servers[..count].iter().for_each(RedisServer::freeze));
     scene.hold(LONGER);
@@ -78,19 +90,31 @@ fn frozen(scenario: &'static Scenario, count: usize, law: Law) {
 }
 
 fn each_in_turn(scenario: &'static Scenario) {
-    let (mut servers, url) = five();
+    let (mut servers, url, _turn) = five();
     let mut scene = Scene::begin(scenario, &url);
     scene.strike(|| servers[0].restart());
-    for (turn, server) in (1..).zip(&mut servers[1..]) {
-        // Those before it have caught up by then.
-        scene.hold(TTL * turn);
-        server.restart();
+    for turn in 1..5 {
+        wait_until_it_has_caught_up(&servers[turn - 1]);
+        servers[turn].restart();
     }
     scene.end(Law::at_once());
 }
 
+/// Waits until a server that was started again counts among those that have the ledger.
+fn wait_until_it_has_caught_up(server: &RedisServer) {
+    let info = server.command(&["INFO", "server"]);
+    let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:"));
+    let run_id = run_id.expect("a run id").trim();
+    let key = server.command(&["KEYS", "soloist:*:jobs"]);
+    let deadline = Instant::now() + SOON;
+    while server.command(&["HGET", &key, "#member"]) != run_id {
+        assert!(Instant::now() < deadline, "it has not caught up");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn all_emptied(scenario: &'static Scenario) {
-    let (mut servers, url) = five();
+    let (mut servers, url, _turn) = five();
     let mut scene = Scene::begin(scenario, &url);
     scene.strike(|| servers.iter_mut().for_each(RedisServer::kill));
     scene.hold(Duration::from_secs(1));

@@ -174,7 +174,7 @@ impl Scene {
         }
         for replica in &mut self.replicas {
             let status = replica.wait(SOON);
-            assert_eq!(status.code(), Some(0), "{}", replica.name);
+            assert!(status.success(), "{status}: {}", replica.tail());
         }
         // What falls due in the last moment is for the next start of a fleet.
         let reach = Reach {
@@ -194,11 +194,15 @@ impl Scene {
             figures,
         };
         let broken = self.verdict(law, &row);
+        report::add(row);
+        assert!(broken.is_empty(), "{}\n{}", broken.join("\n"), self.told());
+    }
+
+    /// What replicas and the ledger have to say.
+    fn told(&self) -> String {
         let replicas = self.replicas.iter().map(Replica::tail);
         let lines = self.fleet.output(&["history", "-n", "100000"]).1;
-        let logs = || replicas.chain([lines]).collect::<Vec<_>>().join("\n---\n");
-        report::add(row);
-        assert!(broken.is_empty(), "{}\n{}", broken.join("\n"), logs());
+        replicas.chain([lines]).collect::<Vec<_>>().join("\n---\n")
     }
 
     /// What doesn't hold.
@@ -265,8 +269,9 @@ impl Scene {
         while recovery(&self.fleet.runs(), at).is_none() {
             assert!(
                 Instant::now() < end,
-                "not all jobs run: {:#?}",
-                self.fleet.runs()
+                "not all jobs run: {:#?}\n{}",
+                self.fleet.runs(),
+                self.told()
             );
             // A file that others append to: there is nothing to wait on.
             std::thread::sleep(Duration::from_millis(50));

@@ -16,18 +16,22 @@ fn servers(count: usize) -> Vec<RedisServer> {
     (0..count).map(|_| RedisServer::start()).collect()
 }
 
-async fn store(servers: &[RedisServer], namespace: &str) -> QuorumStore {
-    let hosts: Vec<String> = servers
+fn store(servers: &[RedisServer], namespace: &str) -> QuorumStore {
+    let hosts = servers
         .iter()
-        .map(|server| format!("127.0.0.1:{}", server.port()))
-        .collect();
+        .map(|server| format!("127.0.0.1:{}", server.port()));
+    of_hosts(hosts, namespace)
+}
+
+fn of_hosts(hosts: impl Iterator<Item = String>, namespace: &str) -> QuorumStore {
+    let hosts: Vec<String> = hosts.collect();
     let url = format!("redis+quorum://{}", hosts.join(","));
     QuorumStore::open(&url, namespace, &StoreOptions::default()).expect("a URL")
 }
 
 /// A store that is past its first grace window.
 async fn fresh(servers: &[RedisServer], namespace: &str) -> QuorumStore {
-    let store = store(servers, namespace).await;
+    let store = store(servers, namespace);
     store.ready().await.expect("they answer");
     let scope = soloist::scheduler::lease::Scope::Overdue;
     let seen = store.observe(&impatient(), &info(), scope).await;
@@ -146,7 +150,7 @@ async fn servers_that_all_lost_their_data_are_a_loss_that_is_waited_out() {
 async fn a_first_start_takes_all_servers() {
     let mut servers = servers(3);
     servers[2].kill();
-    let store = store(&servers, "shop").await;
+    let store = store(&servers, "shop");
     let due = Timestamp::from_second(1_795_000_000);
     let asked = store.claim(&caller("one"), &[claim("job", due)]).await;
     let error = asked.expect_err("it may hold the ledger").to_string();

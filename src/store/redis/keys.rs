@@ -14,10 +14,12 @@ pub(super) const LAYOUT: &str = "#layout";
 /// The layout that this version writes. Only development versions wrote a lower one.
 pub(super) const CURRENT_LAYOUT: &str = "2";
 
-/// The group fields of one of several servers: the ballot that it promised, and when; that of the
-/// last step that it took, and as which process.
+/// The group fields of one of several servers: the ballot that it promised, and until when whoever
+/// has the promise is left in peace; whose turn it is then; the ballot of the last step that it
+/// took, and as which process.
 pub(super) const PROMISED: &str = "#promised";
-pub(super) const PROMISED_US: &str = "#promised_us";
+pub(super) const PEACE_US: &str = "#peace_us";
+pub(super) const NEXT: &str = "#next";
 pub(super) const BALLOT: &str = "#ballot";
 pub(super) const MEMBER: &str = "#member";
 

@@ -48,15 +48,27 @@ impl Request {
     }
 }
 
-/// What a step begins with.
-pub(super) fn read(keys: &Keys, jobs: &[JobName]) -> Request {
-    prepare(keys, jobs, "")
+/// What is asked of a server beside what it shows.
+#[derive(Clone, Copy)]
+pub(super) enum Wish<'b> {
+    /// Nothing: it holds the ledger by itself.
+    Nothing,
+    /// How it stands among several.
+    Standing,
+    /// That it takes no step of an older ballot, and leaves whoever asks in peace for so long.
+    Promise { ballot: &'b str, peace: Duration },
 }
 
-/// The same of one of several servers, which promises to take no step of an older ballot.
-pub(super) fn prepare(keys: &Keys, jobs: &[JobName], ballot: &str) -> Request {
+/// What a step begins with.
+pub(super) fn read(keys: &Keys, jobs: &[JobName], wish: Wish<'_>) -> Request {
     let mut arguments = Arguments::default();
+    let (ballot, peace) = match wish {
+        Wish::Nothing => ("", Duration::ZERO),
+        Wish::Standing => ("?", Duration::ZERO),
+        Wish::Promise { ballot, peace } => (ballot, peace),
+    };
     arguments.text(ballot);
+    arguments.text(peace.as_micros().to_string());
     for job in jobs {
         arguments.text(job.as_str());
     }

@@ -16,7 +16,7 @@ use super::fault::Fault;
 use super::keys::Keys;
 use super::link::Talk;
 use super::reply::{self, Misread, Written};
-use super::request;
+use super::request::{self, Wish};
 use crate::store::StoreError;
 use crate::store::draft::{self, Draft};
 use crate::store::engine::Terms;
@@ -53,7 +53,9 @@ where
         acknowledgements,
     } = plan;
     let misread = |misread: Misread| Fault::misread(&place, &misread).error;
-    let reply = talk.run(&request::read(&keys, &terms.jobs)).await?;
+    let reply = talk
+        .run(&request::read(&keys, &terms.jobs, Wish::Nothing))
+        .await?;
     let mut shown = match reply::shown(&reply, &terms.jobs) {
         Ok(shown) => shown,
         Err(found) => return Ok(Err(misread(found))),

@@ -58,7 +58,7 @@ impl Shared {
             send_by: None,
             room: Room::Frees,
         };
-        let round = self.prepare(&terms).await?;
+        let round = self.prepare(&terms, self.pace.peace()).await?;
         let is_it = |view: &&super::forming::View| view.number == number;
         let promised = round.views.iter().find(is_it);
         let promised = promised.is_some_and(|view| view.standing.granted);
@@ -146,7 +146,8 @@ fn parts(answer: &Value) -> Vec<Vec<u8>> {
 fn without_standing(values: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let own = [
         keys::PROMISED,
-        keys::PROMISED_US,
+        keys::PEACE_US,
+        keys::NEXT,
         keys::BALLOT,
         keys::MEMBER,
     ]

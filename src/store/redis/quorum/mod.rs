@@ -26,6 +26,7 @@ mod adopting;
 mod forming;
 mod gathering;
 mod news;
+mod pace;
 mod reading;
 mod round;
 #[cfg(test)]
@@ -43,14 +44,15 @@ use uuid::Uuid;
 
 use self::forming::majority;
 use self::gathering::gather;
+use self::pace::Pace;
 use super::RedisStore;
-use super::back_off::BackOff;
+
 use super::connector::{Login, Nodes};
 use super::fault::Fault;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{Output, Replica, RunId};
 use crate::store::draft::{self, Draft};
-use crate::store::engine::{Engine, Look, Survey, Terms};
+use crate::store::engine::{Engine, Look, Room, Survey, Terms};
 use crate::store::{
     AttemptRecord, Caller, EVENT_CAPACITY, ReplicaInfo, Scope, StoreError, StoreEvent,
 };
@@ -58,10 +60,6 @@ use crate::store_url::{SeveralUrl, StoreOptions, redact};
 
 /// How long a step may take, with being begun anew where others outbid it.
 const STEP_TIMEOUT: Duration = Duration::from_millis(2500);
-/// How long it pauses before that: about as long as a step takes, and longer each time, so that
-/// of many who outbid each other one gets through.
-const FIRST_PAUSE: Duration = Duration::from_millis(4);
-const LONGEST_PAUSE: Duration = Duration::from_millis(15);
 
 /// A store in several Redis or Valkey servers that know nothing of each other.
 pub struct QuorumStore {
@@ -80,8 +78,11 @@ struct Shared {
     number: AtomicU64,
     /// The server that is asked alone: the first that answered the last time.
     first: AtomicUsize,
+    pace: Pace,
     /// Steps of one process wait for each other: begun together, each would outbid the others.
     turn: Mutex<()>,
+    /// Those that no lease hangs on also wait here, so that a renewal waits for one of them at most.
+    in_line: Mutex<()>,
 }
 
 /// Why a round came to nothing.
@@ -131,7 +132,9 @@ impl QuorumStore {
             proposer: Uuid::new_v4(),
             number: AtomicU64::new(0),
             first: AtomicUsize::new(0),
+            pace: Pace::default(),
             turn: Mutex::new(()),
+            in_line: Mutex::new(()),
         });
         let (to_mend, mending) = mpsc::channel(16);
         if tokio::runtime::Handle::try_current().is_ok() {
@@ -159,14 +162,17 @@ impl QuorumStore {
         S: FnMut(&mut Draft<'_>) -> Result<R, draft::Fault> + Send + 'static,
     {
         let shared = &self.shared;
-        // Most who ask are told that somebody was faster, for which nobody has to promise anything.
-        let round = shared.look_in(terms).await?;
-        let (answer, changes) = shared.decide(&round, step)?;
-        if changes.is_empty() && round.is_settled(shared.members.len()) {
-            self.mend(round.behind());
-            return Ok(answer);
+        // Most who claim are told that somebody was faster, for which nobody has to promise
+        // anything. Who holds a lease has something to write.
+        if terms.room != Room::Frees {
+            let round = shared.look_in(terms).await?;
+            let (answer, changes) = shared.decide(&round, step)?;
+            if changes.is_empty() && round.is_settled(shared.members.len()) {
+                self.mend(round.behind());
+                return Ok(answer);
+            }
         }
-        let round = shared.prepare(terms).await?;
+        let round = shared.prepare(terms, shared.pace.peace()).await?;
         let (answer, changes) = shared.decide(&round, step)?;
         shared.accept(terms, &round, changes).await?;
         self.mend(round.behind());
@@ -206,8 +212,12 @@ impl Engine for QuorumStore {
         R: Send + 'static,
         S: FnMut(&mut Draft<'_>) -> Result<R, draft::Fault> + Send + 'static,
     {
+        let _in_line = match terms.room {
+            Room::Frees => None,
+            Room::Takes | Room::Tidies => Some(self.shared.in_line.lock().await),
+        };
         let _turn = self.shared.turn.lock().await;
-        let mut back_off = BackOff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut back_off = self.shared.pace.back_off();
         let taken = async {
             loop {
                 match self.take(&terms, &mut step).await {

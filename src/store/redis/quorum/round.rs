@@ -6,30 +6,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::time::timeout;
-
 use super::forming::{Formed, Unformed, View, ballot, form, majority, median, number_of};
-use super::gathering::gather;
+use super::gathering::{Gathering, gather};
+use super::pace::Began;
 use super::{Ended, Shared, adopting};
 use crate::scheduler::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::draft::{self, Changes, Draft, Reading};
 use crate::store::engine::Terms;
 use crate::store::redis::fault::Fault;
-use crate::store::redis::keys::PROMISED_US;
-use crate::store::redis::{reply, request};
+use crate::store::redis::keys::PEACE_US;
+use crate::store::redis::reply;
+use crate::store::redis::request::{self, Wish};
 use crate::store::rules::Life;
-
-/// How long the server that is asked alone has to answer: a part of the shortest time that a call
-/// may take, for each of a minority.
-const ALONE: Duration = Duration::from_millis(30);
-
-/// Asks for no promise.
-const NO_BALLOT: &str = "?";
 
 /// A ballot that a majority has promised.
 pub(super) struct Round {
     pub(super) ballot: String,
+    /// When the first server promised it.
+    began: Began,
     pub(super) views: Vec<View>,
     pub(super) formed: Formed,
     pub(super) reading: Reading,
@@ -77,11 +72,11 @@ impl Shared {
     fn ask(
         &self,
         number: usize,
-        ballot: &str,
+        wish: Wish<'_>,
         terms: &Terms,
     ) -> impl Future<Output = Result<View, Fault>> + Send + 'static {
         let member = Arc::clone(&self.members[number]);
-        let request = request::prepare(&member.keys, &terms.jobs, ballot);
+        let request = request::read(&member.keys, &terms.jobs, wish);
         let (jobs, room) = (terms.jobs.clone(), terms.room);
         async move {
             let reply = member.link(room).run(request).await?;
@@ -99,28 +94,28 @@ impl Shared {
     /// How things are, without a promise.
     pub(super) async fn look_in(&self, terms: &Terms) -> Result<Round, Ended> {
         let all = self.members.len();
-        let asked = (0..all).map(|number| self.ask(number, NO_BALLOT, terms));
+        let asked = (0..all).map(|number| self.ask(number, Wish::Standing, terms));
         let enough = |views: &[View]| form(&Vec::from_iter(views), all).is_ok();
         let (views, faults) = gather(asked, enough).await;
-        self.round(String::new(), views, faults)
+        self.round(String::new(), Began::now(), views, faults)
     }
 
-    /// Asks all for a promise, until a majority has given it.
-    pub(super) async fn prepare(&self, terms: &Terms) -> Result<Round, Ended> {
+    /// Asks all for a promise, until a majority has given it, and to be left in peace for so long.
+    pub(super) async fn prepare(&self, terms: &Terms, peace: Duration) -> Result<Round, Ended> {
         let ballot = self.next_ballot();
+        let wish = Wish::Promise {
+            ballot: &ballot,
+            peace,
+        };
         let all = self.members.len();
-        // The first that answers is asked alone: of many who come at once one gets its promise, and
-        // not each that of another server.
-        let (mut views, mut faults) = (Vec::new(), Vec::new());
         let first = self.first.load(Ordering::Relaxed);
         let mut others = (0..all).map(|turn| (first + turn) % all);
+        // The first that answers is asked alone: of many who come at once one gets its promise, and
+        // not each that of another server.
+        let mut asked = Gathering::default();
         for number in others.by_ref() {
-            let asked = std::iter::once(self.ask(number, &ballot, terms));
-            let answered = timeout(ALONE, gather(asked, |_| false)).await;
-            let (view, fault) = answered.unwrap_or_default();
-            views.extend(view);
-            faults.extend(fault);
-            let Some(View { standing, .. }) = views.first() else {
+            asked.ask(self.ask(number, wish, terms));
+            let Some(View { standing, .. }) = asked.anybody(self.pace.alone()).await else {
                 // It is asked last from now on.
                 self.first.store((number + 1) % all, Ordering::Relaxed);
                 continue;
@@ -130,15 +125,21 @@ impl Shared {
             }
             break;
         }
-        let enough = |more: &[View]| form(&Vec::from_iter(views.iter().chain(more)), all).is_ok();
-        let asked = others.map(|number| self.ask(number, &ballot, terms));
-        let (more, failed) = gather(asked, enough).await;
-        views.extend(more);
-        faults.extend(failed);
-        self.round(ballot, views, faults)
+        let began = Began::now();
+        others.for_each(|number| asked.ask(self.ask(number, wish, terms)));
+        let enough = |views: &[View]| form(&Vec::from_iter(views), all).is_ok();
+        asked.until(enough).await;
+        let (views, faults) = (asked.answers, asked.faults);
+        self.round(ballot, began, views, faults)
     }
 
-    fn round(&self, ballot: String, views: Vec<View>, faults: Vec<Fault>) -> Result<Round, Ended> {
+    fn round(
+        &self,
+        ballot: String,
+        began: Began,
+        views: Vec<View>,
+        faults: Vec<Fault>,
+    ) -> Result<Round, Ended> {
         let all = self.members.len();
         let seen = views.iter().map(|view| number_of(&view.standing.promised));
         self.number
@@ -169,6 +170,7 @@ impl Shared {
         };
         Ok(Round {
             ballot,
+            began,
             views,
             formed,
             reading,
@@ -182,7 +184,7 @@ impl Shared {
             tokio::spawn(async move {
                 let mut commands = redis::pipe();
                 let field = commands.cmd("HSET").arg(&member.keys.jobs);
-                field.arg(PROMISED_US).arg("0");
+                field.arg(PEACE_US).arg("0");
                 // Else it lapses by itself.
                 let _ = member.keeping.send(commands).await;
             });
@@ -245,7 +247,7 @@ impl Shared {
                 send_by: terms.send_by.map(|limit| {
                     let ahead_us = view.shown.reading.clock_us - round.reading.clock_us;
                     let ahead = ahead_us.div_euclid(1000);
-                    Timestamp::from_millis(limit.as_millis() + ahead)
+                    Timestamp::from_millis(limit.as_millis().saturating_add(ahead))
                 }),
                 ..terms.clone()
             };
@@ -263,6 +265,7 @@ impl Shared {
         };
         let enough = |taken: &[bool]| taken.iter().filter(|taken| **taken).count() >= majority(all);
         let (taken, faults) = gather(round.formed.counted.iter().map(ask), enough).await;
+        self.pace.took(&round.began);
         if enough(&taken) {
             return Ok(());
         }

@@ -7,10 +7,12 @@ use uuid::Uuid;
 
 use super::super::RedisStore;
 use super::super::reply::{self, Shown, Standing};
-use super::super::request;
+use super::super::request::{self, Wish};
 use super::forming::ballot;
 use crate::store::draft::Changes;
 use crate::store::engine::{Room, Terms};
+
+const PEACE: Duration = Duration::from_millis(30);
 
 struct Scene {
     server: RedisServer,
@@ -25,7 +27,14 @@ impl Scene {
     }
 
     async fn prepare(&self, ballot: &str) -> (Shown, Standing) {
-        let request = request::prepare(&self.store.keys, &[], ballot);
+        let request = request::read(
+            &self.store.keys,
+            &[],
+            Wish::Promise {
+                ballot,
+                peace: PEACE,
+            },
+        );
         let reply = self.store.keeping.run(request).await.expect("it answers");
         reply::prepared(&reply, &[]).expect("it is understood")
     }
@@ -102,7 +111,7 @@ async fn whoever_was_promised_a_ballot_is_left_in_peace_for_a_moment() {
             "it lasts for ever"
         );
     }
-    assert!(refused > 0 || began.elapsed() >= Duration::from_millis(30));
+    assert!(refused > 0 || began.elapsed() >= PEACE);
     assert!(!scene.takes(&shown, "", &of(2, 1)).await, "it is over");
     assert!(scene.takes(&shown, "", &of(3, 2)).await);
 }
