@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,13 +22,18 @@ static const char *variable(const char *name) {
 }
 
 static void append(int log, const char *what, long long at) {
-    char line[512];
-    int length = snprintf(line, sizeof line, "%s %lld %s %s %s %s %s\n", what, at,
+    /* One write in append mode: lines of processes don't mix. All have one length that divides a
+     * page, so that none lies on two: between two pages a write may be killed, with half of it
+     * done. */
+    char line[256];
+    int length = snprintf(line, sizeof line, "%s %lld %s %s %s %s %s", what, at,
                           variable("SOLOIST_JOB"), variable("SOLOIST_SCHEDULED_AT"),
                           variable("SOLOIST_ATTEMPT"), variable("SOLOIST_FENCING_TOKEN"),
                           variable("SOLOIST_REPLICA"));
-    /* One write in append mode: lines of processes don't mix. */
-    if (write(log, line, length) != length) _exit(9);
+    if (length < 0 || length >= (int)sizeof line) _exit(9);
+    memset(line + length, ' ', sizeof line - length);
+    line[sizeof line - 1] = '\n';
+    if (write(log, line, sizeof line) != sizeof line) _exit(9);
 }
 
 /* Whether nobody else has the lock of this job. It is held from now on. */

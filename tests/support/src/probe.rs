@@ -50,7 +50,7 @@ pub fn runs(log: &Path) -> Vec<Run> {
     // The last line may be in the making.
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
     for line in whole.lines() {
-        let fields: Vec<&str> = line.split(' ').collect();
+        let fields: Vec<&str> = line.trim_end().split(' ').collect();
         let [what, at, job, scheduled_at, attempt, token, replica] = fields[..] else {
             panic!("no line of a probe: {line}");
         };
