@@ -2,7 +2,7 @@
 -- adopt.lua: takes over what another of several servers holds, a part at a time.
 --
 -- KEYS  1 jobs  2 agenda
--- ARGV  1 server run id as the caller knows it  2 ballot that this server promised
+-- ARGV  1 process as the caller knows it  2 ballot that this server promised
 --       3 'first' for the first part  4 ballot of the last step, '' while more is to come
 --       5 how many values, then each with its field before it
 --       then the agenda: score and job, for each

@@ -16,7 +16,7 @@
 -- that is opaque here. Of the group, `#epoch` is as opaque; `#token` and `#clock_us` are marks
 -- that only rise, but for a new epoch, which may set the clock back.
 --
--- KEYS 1 is :jobs and ARGV 1 the server's run id as the caller knows it, for every script that
+-- KEYS 1 is :jobs and ARGV 1 the server's process as the caller knows it, for every script that
 -- looks at the group.
 --
 -- Times are milliseconds, or microseconds where it says so, and tokens are below 2^53: a Lua
@@ -33,12 +33,16 @@ local function text(number)
   return string.format('%.0f', number)
 end
 
--- Which server process answers. It changes with a restart and with a failover, where what
--- was acknowledged may be lost. `known` is what the caller read when it connected, for
--- servers that do not let a script ask.
+-- Which server process answers, and whose data it followed before it became a master. It changes
+-- with a restart and with a failover, where what was acknowledged may be lost. `known` is what the
+-- caller read when it connected (src/store/redis/server.rs does the same), for servers that do not
+-- let a script ask.
 local function process(known)
-  local info = redis.pcall('INFO', 'server')
-  return type(info) == 'string' and string.match(info, 'run_id:(%w+)') or known
+  local info = redis.pcall('INFO', 'server', 'replication')
+  local run_id = type(info) == 'string' and string.match(info, 'run_id:(%w+)')
+  local followed = run_id and string.match(info, 'master_replid2:(%w+)')
+  if not run_id then return known end
+  return followed and string.find(followed, '[^0]') and run_id .. '/' .. followed or run_id
 end
 
 -- What a step begins with: the clock in microseconds, the process, and the values of the group

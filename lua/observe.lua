@@ -2,11 +2,11 @@
 -- observe.lua: writes down that the caller lives, and shows who lives and what there is to do.
 --
 -- KEYS  1 jobs  2 agenda  3 replicas
--- ARGV  1 server run id as the caller knows it  2 step back that is tolerated us  3 layout
+-- ARGV  1 process as the caller knows it  2 step back that is tolerated us  3 layout
 --       4 replica id  5 what the replica says of itself (JSON, kept as it is)
 --       6 scope (overdue|all)  7 how many records at most  8 abandoned after ms
 --       9 how long a silent replica stays listed ms
--- reply clock us, run id, values of the group, next instant of the agenda ms or '',
+-- reply clock us, process, values of the group, next instant of the agenda ms or '',
 --       replicas: id, then seen_at|what it said, for each
 --       then per record {job, value}
 --

@@ -2,11 +2,11 @@
 -- read.lua: shows what a step begins with.
 --
 -- KEYS  1 jobs
--- ARGV  1 server run id as the caller knows it
+-- ARGV  1 process as the caller knows it
 --       2 ballot that is to be promised, '?' to promise none, '' for a server by itself
 --       3 how long whoever was promised it is to be left in peace, or is waited for, us
 --       4... job names
--- reply clock us, run id, values: #layout, #epoch, #token, #clock_us, then each job's;
+-- reply clock us, process, values: #layout, #epoch, #token, #clock_us, then each job's;
 --       of several servers also: promised before, ballot of the last step, process that took it,
 --       '1' where it is promised
 --

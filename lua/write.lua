@@ -2,7 +2,7 @@
 -- write.lua: writes what a step decided, if all that it hangs on is still what was read.
 --
 -- KEYS  1 jobs  2 agenda  3... histories and outputs that lines go to, for a cluster's sake
--- ARGV  1 server run id as the caller knows it  2 run id when it was read
+-- ARGV  1 process as the caller knows it  2 process when it was read
 --       3 clock when it was read us  4 step back that is tolerated us
 --       5 send_by ms, '' for none  6 layout  7 epoch that was read, '' for none
 --       8 epoch that is to be, '' where it stays  9 token  10 clock mark us
@@ -15,7 +15,7 @@
 --       none), how many fields, and those, name by value
 -- reply {written, fault of a history line or ''}
 --       {outbid}: of several servers, where another step was taken or is promised
---       {changed, clock us, run id, values}: nothing was written; the rest is read.lua's
+--       {changed, clock us, process, values}: nothing was written; the rest is read.lua's
 --
 -- Atomic, because between the comparison and the writing nobody may write.
 -- Holds: all or nothing, lines apart, which never undo a lease; nothing is written after the

@@ -1,6 +1,6 @@
 //! What a server forgets: its scripts, its data, or who it was.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use soloist::scheduler::lease::{
     Claim, ClaimAnswer, FencingToken, Grant, Origin, Outcome, ReleaseAnswer, RenewalAnswer, RunId,
@@ -364,4 +364,38 @@ async fn a_connection_that_was_lost_is_told_to_those_who_listen() {
     };
     tokio::time::timeout(TTL, told).await.unwrap();
     persist(|| async { store.observe(&caller("one"), &info(), Scope::All).await }).await;
+}
+
+/// Two failovers, one there and one back, before anything was written in between: the process is
+/// the same, and its last writes are gone.
+#[tokio::test]
+async fn a_master_that_was_replaced_and_came_back_without_its_last_writes_is_noticed() {
+    let (first, second) = (RedisServer::start(), RedisServer::start());
+    let store = fresh_store(&first).await;
+    let due = just_due(&store).await;
+    win(&store, &caller("holder"), &claim("before", due)).await;
+    follow(&second, &first);
+    assert_eq!(second.command(&["REPLICAOF", "NO", "ONE"]), "OK");
+    // The other one has not seen this any more.
+    let lost = claim("job", due);
+    win(&store, &caller("holder"), &lost).await;
+    follow(&first, &second);
+    assert_eq!(first.command(&["REPLICAOF", "NO", "ONE"]), "OK");
+    let answer = ask(&store, &caller("rival"), &lost).await;
+    assert!(matches!(answer, ClaimAnswer::Grace { .. }), "{answer:?}");
+}
+
+/// Has a server become the replica of another one; returns when it has its data.
+fn follow(replica: &RedisServer, master: &RedisServer) {
+    let port = master.port().to_string();
+    assert_eq!(replica.command(&["REPLICAOF", "127.0.0.1", &port]), "OK");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let is_up = || {
+        let info = replica.command(&["INFO", "replication"]);
+        info.contains("master_link_status:up")
+    };
+    while !is_up() {
+        assert!(Instant::now() < deadline, "it does not follow");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

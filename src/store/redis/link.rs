@@ -334,10 +334,10 @@ impl Talk {
     /// sent once more with its text, which the server keeps: whatever flushes the scripts in
     /// between can't come between those two. Calls in flight beside it find out by themselves.
     pub(super) async fn run(&mut self, request: &Request) -> Result<Value, RedisError> {
-        let by_digest = request.command(Call::ByDigest, &self.server.run_id);
+        let by_digest = request.command(Call::ByDigest, &self.server.process);
         match self.send(by_digest).await {
             Err(error) if error.code() == Some("NOSCRIPT") => {
-                let by_text = request.command(Call::ByText, &self.server.run_id);
+                let by_text = request.command(Call::ByText, &self.server.process);
                 self.send(by_text).await
             }
             result => result,

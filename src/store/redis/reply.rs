@@ -29,7 +29,7 @@ pub(super) enum Misread {
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
     pub(super) reading: Reading,
-    /// The server's run id.
+    /// Which process the server is.
     pub(super) process: String,
     /// The text of the epoch; empty where there is none.
     pub(super) epoch: String,

@@ -28,7 +28,7 @@ const NOT_COMPARED: &str = "*";
 /// Stands for the value of a job that goes.
 const FORGOTTEN: &str = "-";
 
-/// A script with its keys and arguments; the server's run id is added when it is sent.
+/// A script with its keys and arguments; which process the server is, is added when it is sent.
 pub(super) struct Request {
     operation: Operation,
     keys: Vec<String>,
@@ -36,12 +36,12 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The command, for a server that called itself `run_id` when it was connected to.
-    pub(super) fn command(&self, call: Call, run_id: &str) -> Cmd {
+    /// The command, for a server that was this process when it was connected to.
+    pub(super) fn command(&self, call: Call, process: &str) -> Cmd {
         let keys: Vec<&str> = self.keys.iter().map(String::as_str).collect();
         let mut command = self.operation.evaluate(call, &keys);
         if self.operation != Operation::Output {
-            command.arg(run_id);
+            command.arg(process);
         }
         command.arg(&self.arguments.0);
         command

@@ -16,8 +16,8 @@ const OLDEST_VERSION: Version = Version(7, 0);
 /// The part of `INFO` that matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServerInfo {
-    /// Which process this is: drawn anew at each start.
-    pub(super) run_id: String,
+    /// Whose data these are, as [`process`] has it.
+    pub(super) process: String,
     pub(super) version: Version,
     /// It takes writes: it is nobody's replica.
     pub(super) is_master: bool,
@@ -61,10 +61,22 @@ impl ServerInfo {
             ));
         }
         Ok(Self {
-            run_id: run_id.to_owned(),
+            process: process(run_id, field("master_replid2")),
             version,
             is_master: field("role").is_none_or(|role| role == "master"),
         })
+    }
+}
+
+/// Which process this is, by an id that is drawn anew at each start; and since when it is a master,
+/// if it was a replica before: its data may have been replaced by older ones meanwhile, in the same
+/// process (`INFO replication`: at a promotion `master_replid2` becomes the id of the history that
+/// it followed). `lua/common.lua` does the same.
+fn process(run_id: &str, followed: Option<&str>) -> String {
+    let followed = followed.unwrap_or_default();
+    match followed.bytes().all(|digit| digit == b'0') {
+        true => run_id.to_owned(),
+        false => format!("{run_id}/{followed}"),
     }
 }
 
@@ -115,7 +127,16 @@ mod tests {
         let info = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.0\r\n\
             run_id:abc\r\n";
         let server = read(info).unwrap();
-        assert_eq!(server.run_id, "abc");
+        assert_eq!(server.process, "abc");
+    }
+
+    #[test]
+    fn a_promotion_makes_another_process_of_it() {
+        let never = "master_replid2:0000000000\r\n";
+        let followed = "master_replid2:00de00\r\n";
+        let of = |more: &str| read(&format!("redis_version:7.2.4\r\nrun_id:abc\r\n{more}"));
+        assert_eq!(of(never).unwrap().process, "abc");
+        assert_eq!(of(followed).unwrap().process, "abc/00de00");
     }
 
     #[test]
