@@ -16,6 +16,7 @@ mod older;
 mod quorum;
 mod refusals;
 mod sentinel;
+mod shards;
 mod tls;
 mod ways;
 mod world;

@@ -198,6 +198,10 @@ impl RedisServer {
     /// Stops the process as it is (SIGSTOP): connections stay open and nothing is answered.
     pub fn freeze(&self) {
         self.signal("STOP");
+        // It may go on for a moment, and take a command that it doesn't answer.
+        while !is_stopped(self.pid) && !has_ended(self.pid) {
+            thread::sleep(START_POLL);
+        }
     }
 
     /// Lets a frozen process go on (SIGCONT).
