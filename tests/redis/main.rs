@@ -18,5 +18,6 @@ mod refusals;
 mod sentinel;
 mod shards;
 mod tls;
+mod tls_many;
 mod ways;
 mod world;

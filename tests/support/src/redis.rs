@@ -79,6 +79,12 @@ impl RedisOptions {
         self
     }
 
+    /// Whether it listens for TLS.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        self.tls
+    }
+
     /// Watches over other servers instead of keeping data, as its configuration says.
     #[must_use]
     pub fn sentinel(mut self) -> Self {
@@ -164,6 +170,12 @@ impl RedisServer {
     #[must_use]
     pub fn tls_port(&self) -> u16 {
         self.tls_port.expect("started with `tls`")
+    }
+
+    /// The port by which other servers know it: that for TLS, where it has one.
+    #[must_use]
+    pub fn announced_port(&self) -> u16 {
+        self.tls_port.unwrap_or(self.port)
     }
 
     /// Where the server keeps its files.
