@@ -207,6 +207,7 @@ async fn the_rule_for_clusters_in_the_manual_is_enough() {
         .collect();
     let url = set_user_of_cluster(&server, &rule);
     use_all_of(&RedisStore::open(&url, &namespace).unwrap()).await;
+    assert_eq!(server.command(&["ACL", "LOG"]), "");
     let tried = [
         "+cluster|keyslot",
         "+cluster|nodes",
