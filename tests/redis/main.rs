@@ -10,6 +10,7 @@ mod crossing;
 mod faults;
 mod figures;
 mod forgetting;
+mod held;
 mod links;
 mod loss;
 mod older;

@@ -1,16 +1,17 @@
 //! TLS to all of several servers: each has a certificate of its own, and those that are found on
 //! the way are verified like the first.
 
-use soloist::scheduler::lease::{Claim, ClaimAnswer, Grant, RenewalAnswer, Scope};
+use soloist::scheduler::lease::{ClaimAnswer, Scope};
 use soloist::store::redis::RedisStore;
 use soloist::store::redis::quorum::QuorumStore;
-use soloist::store::{Caller, Store, StoreError};
+use soloist::store::{Store, StoreError};
 use soloist::store_url::TlsFiles;
 use test_support::redis::{RedisOptions, RedisServer, fresh_namespace};
 use test_support::redis_many::{Cluster, Move, Sentinels};
 
+use crate::held::Held;
 use crate::tls::Certificates;
-use crate::world::{caller, claim, impatient, info, just_due, observe, persist, renewal, win};
+use crate::world::{caller, claim, impatient, info, persist};
 
 /// A CA, another one that signed nothing, and what a server of the first one is started with.
 fn certificates() -> (Certificates, RedisOptions) {
@@ -28,38 +29,6 @@ fn secure(url: &str) -> String {
 
 fn open(url: &str, namespace: &str, files: &TlsFiles) -> RedisStore {
     RedisStore::open_with(url, namespace, &files.clone().into()).expect("a URL")
-}
-
-/// A lease that somebody holds.
-struct Held {
-    store: RedisStore,
-    caller: Caller,
-    claim: Claim,
-    grant: Grant,
-}
-
-impl Held {
-    async fn in_store(store: RedisStore) -> Self {
-        store.ready().await.expect("it answers");
-        observe(&store, &impatient()).await;
-        let (caller, claim) = (caller("holder"), claim("job", just_due(&store).await));
-        let grant = win(&store, &caller, &claim).await;
-        Self {
-            store,
-            caller,
-            claim,
-            grant,
-        }
-    }
-
-    /// It is renewed, once the store can be reached.
-    async fn goes_on(&self, when: &str) {
-        let mine = [renewal(&self.claim, &self.grant)];
-        let renewed = persist(|| self.store.renew(&self.caller, &mine)).await;
-        let answer = &renewed.answer[0];
-        let renewed = matches!(answer, RenewalAnswer::Renewed { .. });
-        assert!(renewed, "{when}: {answer:?}");
-    }
 }
 
 /// Nobody speaks with this server but by TLS, the test itself apart.
