@@ -10,6 +10,9 @@
 //! goes on while it is asked for again, which tells a node that is frozen, or has the slot no
 //! more, from one that has no news (<https://redis.io/docs/latest/commands/ssubscribe/>).
 //!
+//! While the slot moves, some publish at the new node already, and others still listen at the old
+//! one: what they miss, their next look finds.
+//!
 //! Must never: matter, or go on with a node that doesn't answer.
 
 use std::time::Duration;
