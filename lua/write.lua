@@ -8,7 +8,8 @@
 --       8 epoch that is to be, '' where it stays  9 token  10 clock mark us
 --       11 history prefix  12 output prefix  13 channel  14 news, '' for none
 --       15 ballot of the last step, '' for none  16 ballot of this one, '' for a server by itself
---       17 how many jobs the step names, then for each 4: job,
+--       17 how news are published: PUBLISH, or SPUBLISH in a cluster
+--       18 how many jobs the step names, then for each 4: job,
 --       value that was read, '' for none, '*' where nothing hangs on it,
 --       value that is to be, '' where it stays, '-' where the job is forgotten, agenda ms or '-'
 --       then per line 6: job, history limit, history age ms, id ms, output (bytes, '' for
@@ -24,7 +25,7 @@
 -- fail. Runs under two shebangs: as it is, a full server refuses it before anything is done;
 -- with allow-oom it frees more than it takes.
 
-local JOBS, JOB_WIDTH, LINE_WIDTH = 17, 4, 6
+local JOBS, JOB_WIDTH, LINE_WIDTH = 18, 4, 6
 local OUTPUTS_KEPT = 100
 local count = tonumber(ARGV[JOBS])
 
@@ -175,5 +176,5 @@ write_records()
 write_group(snap)
 local fault = write_lines()
 -- Last, and by pcall: whoever is forbidden to publish must not be left with half a write.
-if ARGV[14] ~= '' then redis.pcall('PUBLISH', ARGV[13], ARGV[14]) end
+if ARGV[14] ~= '' then redis.pcall(ARGV[17], ARGV[13], ARGV[14]) end
 return { 'written', fault }

@@ -1,16 +1,14 @@
 //! A cluster: whichever node has the keys of a namespace, and wherever they move.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use soloist::scheduler::lease::{ClaimAnswer, Outcome, ReleaseAnswer, RenewalAnswer};
 use soloist::store::Store;
 use soloist::store::redis::RedisStore;
 use test_support::redis::{RedisServer, fresh_namespace};
 use test_support::redis_many::{Cluster, Move};
 
-use crate::world::{
-    ask, caller, claim, impatient, just_due, now, observe, persist, release, renewal, win,
-};
+use crate::held::Held;
+use crate::world::{caller, claim, impatient, just_due, observe, win};
 
 async fn store(url: &str, namespace: &str) -> RedisStore {
     let store = RedisStore::open(url, namespace).expect("a URL");
@@ -41,70 +39,36 @@ async fn namespaces_lie_on_different_nodes_and_are_found_from_any() {
 async fn the_slot_is_followed_through_a_failover_and_nothing_is_granted_twice() {
     let mut cluster = Cluster::start();
     let namespace = fresh_namespace();
-    let store = store(&cluster.full_url(), &namespace).await;
-    let (holder, rival) = (caller("holder"), caller("rival"));
-    let claimed = claim("job", just_due(&store).await);
-    let grant = win(&store, &holder, &claimed).await;
+    let store = RedisStore::open(&cluster.full_url(), &namespace).expect("a URL");
+    let held = Held::in_store(store).await;
     let first = cluster.holder(&namespace);
     cluster.nodes[first].command(&["WAIT", "1", "5000"]);
-
     cluster.nodes[first].kill();
-    let killed = Instant::now();
-    let mine = renewal(&claimed, &grant);
-    let renewed = persist(|| store.renew(&holder, std::slice::from_ref(&mine))).await;
-    println!(
-        "a renewal went through {:?} after the death of the node",
-        killed.elapsed()
-    );
-    let answer = &renewed.answer[0];
-    assert!(
-        matches!(answer, RenewalAnswer::Renewed { .. }),
-        "{answer:?}"
-    );
+    held.goes_on("after the death of the node").await;
     assert_ne!(cluster.wait_for_failover(&namespace, first), first);
-    let other = claim("other", now(&store).await);
-    let answer = ask(&store, &rival, &other).await;
-    assert!(matches!(answer, ClaimAnswer::Grace { .. }), "{answer:?}");
-    let released = release(&claimed, &grant, Outcome::Succeeded);
-    let released = store
-        .release(&holder, &[released])
-        .await
-        .expect("an answer");
-    assert_eq!(released.answer[0], ReleaseAnswer::Released);
+    held.alone_is_granted().await;
+    held.ends().await;
 }
 
 #[tokio::test]
 async fn a_slot_that_moves_is_followed_and_its_leases_stay() {
     let cluster = Cluster::start();
     let namespace = fresh_namespace();
-    let store = store(&cluster.url(), &namespace).await;
-    let holder = caller("holder");
-    let claimed = claim("job", just_due(&store).await);
-    let grant = win(&store, &holder, &claimed).await;
-    let mine = renewal(&claimed, &grant);
-    let from = cluster.holder(&namespace);
-    let to = cluster.other_master(from);
+    let store = RedisStore::open(&cluster.url(), &namespace).expect("a URL");
+    let held = Held::in_store(store).await;
+    let to = cluster.other_master(cluster.holder(&namespace));
     let moving = Move::of(&cluster, &namespace, to);
-    let renews = async |when: &str| {
-        let began = Instant::now();
-        let renewed = persist(|| store.renew(&holder, std::slice::from_ref(&mine))).await;
-        let answer = &renewed.answer[0];
-        assert!(
-            matches!(answer, RenewalAnswer::Renewed { .. }),
-            "{when}: {answer:?}"
-        );
-        println!("{when}: renewed after {:?}", began.elapsed());
-        assert!(began.elapsed() < Duration::from_secs(5), "{when}");
+    let goes_on = async |when: &str| {
+        let took = held.goes_on(when).await;
+        assert!(took < Duration::from_secs(5), "{when}: {took:?}");
     };
     moving.begin();
-    renews("before the keys move").await;
+    goes_on("before the keys move").await;
     moving.keys();
-    renews("between the keys and the slot").await;
+    goes_on("between the keys and the slot").await;
     moving.end();
-    renews("when the slot has moved").await;
-    let released = release(&claimed, &grant, Outcome::Succeeded);
-    let released = persist(|| store.release(&holder, std::slice::from_ref(&released))).await;
-    assert_eq!(released.answer[0], ReleaseAnswer::Released);
+    goes_on("when the slot has moved").await;
+    held.ends().await;
     let key = format!("soloist:{{{namespace}}}:jobs");
     let there = cluster.nodes[to].command(&["HEXISTS", &key, "job"]);
     assert_eq!(there, "1");
@@ -115,30 +79,18 @@ async fn a_slot_that_moves_is_followed_and_its_leases_stay() {
 async fn a_line_that_is_written_while_its_slot_moves_is_not_lost() {
     let cluster = Cluster::start();
     let namespace = fresh_namespace();
-    let store = store(&cluster.url(), &namespace).await;
-    let holder = caller("holder");
-    let claimed = claim("job", just_due(&store).await);
-    let grant = win(&store, &holder, &claimed).await;
+    let store = RedisStore::open(&cluster.url(), &namespace).expect("a URL");
+    let held = Held::in_store(store).await;
     let to = cluster.other_master(cluster.holder(&namespace));
     let moving = Move::of(&cluster, &namespace, to);
-    let ended = [release(&claimed, &grant, Outcome::Succeeded)];
     moving.begin();
     // It may have to wait for the end of the move.
-    let early = store.release(&holder, &ended).await;
-    println!(
-        "released while the slot moves: {:?}",
-        early.map(|told| told.answer)
-    );
+    held.ends_early("released while the slot moves").await;
     moving.keys();
-    let early = store.release(&holder, &ended).await;
-    println!(
-        "released when its keys have moved: {:?}",
-        early.map(|told| told.answer)
-    );
+    held.ends_early("released when its keys have moved").await;
     moving.end();
-    let released = persist(|| store.release(&holder, &ended)).await;
-    assert_eq!(released.answer[0], ReleaseAnswer::Released);
-    let lines = store.history(None, 10).await.expect("an answer");
+    held.ends().await;
+    let lines = held.store.history(None, 10).await.expect("an answer");
     assert_eq!(lines.len(), 1, "{lines:?}");
 }
 

@@ -2,7 +2,7 @@
 //! when the server is.
 
 use std::fs;
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 
 use soloist::scheduler::lease::{Claim, Grant, RenewalAnswer};
@@ -233,6 +233,38 @@ async fn a_password_that_is_set_later_is_asked_for() {
         Kind::Refused,
         &["asks for a password", "NOAUTH"],
     );
+}
+
+/// An address of this host under which it is no neighbour of itself, if it has one. Nothing is
+/// sent; the address is one of those for documents (RFC 5737).
+fn address_from_outside() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("198.51.100.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback()).then_some(address)
+}
+
+#[tokio::test]
+async fn a_server_in_protected_mode_is_refused_until_it_has_a_password() {
+    let Some(address) = address_from_outside() else {
+        println!("this host has no address but its own: nothing was tried");
+        return;
+    };
+    let server = RedisServer::options()
+        .argument("--bind", &format!("127.0.0.1 {address}"))
+        .argument("--protected-mode", "yes")
+        .start();
+    let open = |user: &str| {
+        let url = format!("redis://{user}{address}:{}", server.port());
+        RedisStore::open(&url, &fresh_namespace()).unwrap()
+    };
+    let store = open("");
+    for _ in 0..2 {
+        let words = ["protected mode", "DENIED", "`requirepass`"];
+        assert_told(store.ready().await, Kind::Refused, &words);
+    }
+    server.command(&["CONFIG", "SET", "requirepass", "secret"]);
+    open(":secret@").ready().await.expect("the cure cures");
 }
 
 #[tokio::test]

@@ -2,15 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use soloist::scheduler::lease::{ClaimAnswer, Outcome, ReleaseAnswer, RenewalAnswer};
 use soloist::store::Store;
 use soloist::store::redis::RedisStore;
 use test_support::redis::fresh_namespace;
 use test_support::redis_many::Sentinels;
 
-use crate::world::{
-    ask, caller, claim, impatient, just_due, now, observe, persist, release, renewal, win,
-};
+use crate::held::Held;
+use crate::world::{caller, claim, impatient, observe, persist};
 
 async fn store(url: &str) -> RedisStore {
     let store = RedisStore::open(url, &fresh_namespace()).expect("a URL");
@@ -33,38 +31,15 @@ async fn fails(store: &RedisStore) -> String {
 #[tokio::test]
 async fn the_master_is_followed_through_a_failover_and_nothing_is_granted_twice() {
     let mut servers = Sentinels::start();
-    let store = store(&servers.url()).await;
-    let (holder, rival) = (caller("holder"), caller("rival"));
-    let claimed = claim("job", just_due(&store).await);
-    let grant = win(&store, &holder, &claimed).await;
+    let store = RedisStore::open(&servers.url(), &fresh_namespace()).expect("a URL");
+    let held = Held::in_store(store).await;
     // The replicas have it.
     servers.servers[0].command(&["WAIT", "2", "5000"]);
-
     servers.servers[0].kill();
-    let killed = Instant::now();
-    let mine = renewal(&claimed, &grant);
-    let renewed = persist(|| store.renew(&holder, std::slice::from_ref(&mine))).await;
-    let back = killed.elapsed();
-    let answer = &renewed.answer[0];
-    assert!(
-        matches!(answer, RenewalAnswer::Renewed { .. }),
-        "{answer:?}"
-    );
-    println!("a renewal went through {back:?} after the master's death");
+    held.goes_on("after the master's death").await;
     servers.wait_for_failover(0);
-
-    // A new master may have lost what the old one acknowledged: nobody gets anything yet.
-    let other = claim("other", now(&store).await);
-    let answer = ask(&store, &rival, &other).await;
-    assert!(matches!(answer, ClaimAnswer::Grace { .. }), "{answer:?}");
-
-    let released = release(&claimed, &grant, Outcome::Succeeded);
-    let released = store
-        .release(&holder, &[released])
-        .await
-        .expect("an answer");
-    assert_eq!(released.answer[0], ReleaseAnswer::Released);
-    drop(servers);
+    held.alone_is_granted().await;
+    held.ends().await;
 }
 
 #[tokio::test]

@@ -12,18 +12,18 @@ use soloist::store::redis::RedisStore;
 use soloist::store::{Store, StoreError};
 use soloist::store_url::TlsFiles;
 use tempfile::TempDir;
-use test_support::redis::{RedisServer, fresh_namespace};
+use test_support::redis::{RedisOptions, RedisServer, fresh_namespace};
 
 use crate::world::{caller, claim, impatient, just_due, observe, refusal_of, renewal, until, win};
 
 /// Certificates, and the directory where they are.
-struct Certificates(TempDir);
+pub(crate) struct Certificates(TempDir);
 
 /// Somebody who signs.
-struct Authority(Issuer<'static, KeyPair>);
+pub(crate) struct Authority(Issuer<'static, KeyPair>);
 
 impl Certificates {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("a directory"))
     }
 
@@ -36,7 +36,7 @@ impl Certificates {
     }
 
     /// A CA, its certificate in a file.
-    fn authority(&self, name: &str) -> Authority {
+    pub(crate) fn authority(&self, name: &str) -> Authority {
         let mut params = CertificateParams::new(Vec::<String>::new()).expect("a name");
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -48,9 +48,15 @@ impl Certificates {
         Authority(Issuer::new(params, key))
     }
 
-    /// A certificate for `localhost` in a file, its key in another.
-    fn sign(&self, by: &Authority, name: &str, shape: impl FnOnce(&mut CertificateParams)) {
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    /// A certificate for this host in a file, its key in another.
+    pub(crate) fn sign(
+        &self,
+        by: &Authority,
+        name: &str,
+        shape: impl FnOnce(&mut CertificateParams),
+    ) {
+        let names = ["localhost", "127.0.0.1"].map(str::to_owned);
+        let mut params = CertificateParams::new(names).expect("names");
         params.extended_key_usages = vec![
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,
@@ -64,6 +70,10 @@ impl Certificates {
 
     /// A server that shows `name` and asks for certificates of `ca` as `clients` says.
     fn server(&self, name: &str, ca: &str, clients: &str) -> RedisServer {
+        self.options(name, ca, clients).start()
+    }
+
+    pub(crate) fn options(&self, name: &str, ca: &str, clients: &str) -> RedisOptions {
         let path = |file: String| self.path(&file).display().to_string();
         RedisServer::options()
             .tls()
@@ -71,10 +81,9 @@ impl Certificates {
             .argument("--tls-key-file", &path(format!("{name}.key")))
             .argument("--tls-ca-cert-file", &path(format!("{ca}.pem")))
             .argument("--tls-auth-clients", clients)
-            .start()
     }
 
-    fn trusting(&self, ca: &str) -> TlsFiles {
+    pub(crate) fn trusting(&self, ca: &str) -> TlsFiles {
         TlsFiles {
             ca: Some(self.path(&format!("{ca}.pem"))),
             ..TlsFiles::default()
@@ -96,7 +105,7 @@ fn store(server: &RedisServer, files: &TlsFiles) -> RedisStore {
         .expect("files that can be read")
 }
 
-async fn works(store: &RedisStore) {
+pub(crate) async fn works(store: &RedisStore) {
     store.ready().await.expect("a server that answers");
     observe(store, &impatient()).await;
     let (caller, claim) = (caller("one"), claim("job", just_due(store).await));

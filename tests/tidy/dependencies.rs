@@ -7,7 +7,7 @@ use crate::paths::named;
 use crate::source::Source;
 
 /// What each module may name of the others; `a::b` allows that part alone.
-const MAY_KNOW: [(&str, &[&str]); 10] = [
+const MAY_KNOW: [(&str, &[&str]); 11] = [
     (
         "cli",
         &[
@@ -25,14 +25,15 @@ const MAY_KNOW: [(&str, &[&str]); 10] = [
     // It tells people what came of what others decided.
     ("why", &["store", "scheduler"]),
     ("driver", &["store", "runner", "clock", "scheduler"]),
-    ("store", &["scheduler", "store_url", "clock"]),
+    ("store", &["scheduler", "store_url", "clock", "tls_trouble"]),
     ("runner", &["guardian", "scheduler", "clock"]),
-    ("guardian", &["clock", "scheduler::time"]),
+    ("guardian", &["clock", "scheduler::time", "tls_trouble"]),
     // A table is validated against the present: what lies in the past for ever is an error.
     ("config", &["scheduler", "store_url", "clock"]),
     ("clock", &["scheduler::time"]),
     ("scheduler", &[]),
     ("store_url", &[]),
+    ("tls_trouble", &[]),
 ];
 
 /// What would make the scheduler's decisions depend on more than its arguments.

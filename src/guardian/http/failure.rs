@@ -4,11 +4,11 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 
-use rustls::{AlertDescription, CertificateError, InvalidMessage};
 use ureq::{Error, Timeout};
 use url::Url;
 
 use super::client::CONNECT_LIMIT;
+use crate::tls_trouble::{Trouble, inside};
 
 /// A host has no address.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ impl Place {
                 "no connection within {CONNECT_LIMIT:?}: a firewall may drop what is sent there{}",
                 proxy_note()
             ),
-            Error::Io(error) => match tls_error(error) {
+            Error::Io(error) => match inside(error) {
                 Some(error) => self.tls(error),
                 None => self.io(error),
             },
@@ -102,46 +102,27 @@ impl Place {
     }
 
     fn tls(&self, error: &rustls::Error) -> String {
-        use CertificateError as Certificate;
-        let (what, cure) = match error {
-            rustls::Error::InvalidCertificate(
-                Certificate::UnknownIssuer | Certificate::BadSignature,
-            ) => (
-                "its certificate is not signed by anybody whom this host trusts",
-                "add the issuer's certificate to those of the system, or to a file that SSL_CERT_FILE names in soloist's environment",
-            ),
-            rustls::Error::InvalidCertificate(
-                Certificate::Expired | Certificate::ExpiredContext { .. },
-            ) => (
-                "its certificate has expired",
-                "renew it there, or set the clock of this host",
-            ),
-            rustls::Error::InvalidCertificate(
-                Certificate::NotValidYet | Certificate::NotValidYetContext { .. },
-            ) => (
-                "its certificate is not valid yet",
-                "set the clock of this host, or of the one that made it",
-            ),
-            rustls::Error::InvalidCertificate(
-                Certificate::NotValidForName | Certificate::NotValidForNameContext { .. },
-            ) => (
-                "its certificate is for another name",
-                "write into `url` a name that the certificate has among its alternative names",
-            ),
-            rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => (
-                "what answers there does not speak TLS",
-                "write `http://`, or the port for TLS",
-            ),
-            rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => (
-                "it asks for a certificate of the client",
-                "soloist has none: run curl with `--cert` as a `command`",
-            ),
-            _ => (
-                "no TLS connection came about",
+        let trouble = match Trouble::of(error) {
+            // What was shown was none: nothing is known of what is wanted.
+            Trouble::ClientCertificateRefused => Trouble::Other,
+            trouble => trouble,
+        };
+        let cure = match trouble {
+            Trouble::Untrusted => {
+                "add the issuer's certificate to those of the system, or to a file that SSL_CERT_FILE names in soloist's environment"
+            }
+            Trouble::OtherName => {
+                "write into `url` a name that the certificate has among its alternative names"
+            }
+            Trouble::NoTls => "write `http://`, or the port for TLS",
+            Trouble::ClientCertificateWanted => {
+                "soloist has none: run curl with `--cert` as a `command`"
+            }
+            other => other.cure().unwrap_or(
                 "check what the server offers with `openssl s_client`: TLS 1.2 or 1.3, and a certificate of its own that is no issuer's",
             ),
         };
-        format!("{what} ({error}): {cure}")
+        format!("{} ({error}): {cure}", trouble.cause())
     }
 }
 
@@ -153,11 +134,6 @@ fn is_end(kind: ErrorKind) -> bool {
             | ErrorKind::ConnectionAborted
             | ErrorKind::BrokenPipe
     )
-}
-
-/// What rustls says reaches us inside the error of a read or write.
-fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
-    error.get_ref()?.downcast_ref()
 }
 
 /// Where everything goes through a proxy, connecting fails just so.

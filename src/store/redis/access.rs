@@ -10,15 +10,19 @@ use redis::{Pipeline, Value};
 
 use super::fault::Fault;
 use super::keys::Keys;
+use super::news::Spread;
 
 /// Stands for a key among the words of a command.
 const KEY: &str = "\0key";
 /// Stands for the channel.
 const CHANNEL: &str = "\0channel";
 
+/// A rule, and the call by which it is tried; none where that would do something.
+type Trial = (&'static str, &'static [&'static str]);
+
 /// Every command that is used, with a call of it that does nothing. `SELECT` and those that
 /// every user may call are left out.
-const TRIALS: [(&str, &[&str]); 22] = [
+const TRIALS: [Trial; 20] = [
     ("+eval", &["EVAL", "return 0", "0"]),
     ("+evalsha", &["EVALSHA", "no digest", "0"]),
     ("+script|load", &["SCRIPT", "LOAD", "return 0"]),
@@ -40,32 +44,69 @@ const TRIALS: [(&str, &[&str]); 22] = [
     ("+xrange", &["XRANGE", KEY, "-", "+", "COUNT", "1"]),
     ("+xrevrange", &["XREVRANGE", KEY, "+", "-", "COUNT", "1"]),
     ("+unlink", &["UNLINK", KEY]),
-    // News that say nothing.
-    ("+publish", &["PUBLISH", CHANNEL, ""]),
-    // Not tried: it would turn the connection into one that only listens.
-    ("+subscribe", &[]),
+];
+
+/// Without these, news don't travel, and all else works: a message that says nothing, and what
+/// isn't tried, as it would turn the connection into one that only listens.
+const OF_NEWS: [Trial; 2] = [("+publish", &["PUBLISH", CHANNEL, ""]), ("+subscribe", &[])];
+
+/// The same in a cluster.
+const OF_SHARDED_NEWS: [Trial; 2] = [
+    ("+spublish", &["SPUBLISH", CHANNEL, ""]),
+    ("+ssubscribe", &[]),
+];
+
+/// What only a cluster needs. Whoever may not ask for the way never comes to trying.
+const OF_CLUSTER: [Trial; 3] = [
+    ("+cluster|keyslot", &[]),
+    ("+cluster|nodes", &[]),
+    ("+asking", &["ASKING"]),
 ];
 
 /// What only needs to be allowed where a database other than 0 is used.
 const SELECT: &str = "+select";
 
-/// Without these, news don't travel, and all else works.
-const OF_NEWS: [&str; 2] = ["+publish", "+subscribe"];
-
 /// The whole of what a user needs, for `ACL SETUSER`.
 pub(super) fn whole_rule(keys: &Keys) -> String {
     let mut words = vec![keys_rule(keys), channel_rule(keys)];
-    words.extend(TRIALS.iter().map(|(rule, _)| (*rule).to_owned()));
-    words.push(SELECT.to_owned());
+    words.extend(trials_of(keys).map(|(rule, _)| (*rule).to_owned()));
+    // A cluster has one database.
+    if keys.spread == Spread::Everywhere {
+        words.push(SELECT.to_owned());
+    }
     words.join(" ")
+}
+
+fn of_news(keys: &Keys) -> &'static [Trial] {
+    match keys.spread {
+        Spread::Everywhere => &OF_NEWS,
+        Spread::Shard => &OF_SHARDED_NEWS,
+    }
+}
+
+fn trials_of(keys: &Keys) -> impl Iterator<Item = &'static Trial> {
+    let of_cluster: &[Trial] = match keys.spread {
+        Spread::Everywhere => &[],
+        Spread::Shard => &OF_CLUSTER,
+    };
+    TRIALS.iter().chain(of_cluster).chain(of_news(keys))
 }
 
 fn keys_rule(keys: &Keys) -> String {
     format!("~{}*", keys.prefix)
 }
 
-pub(super) fn channel_rule(keys: &Keys) -> String {
+fn channel_rule(keys: &Keys) -> String {
     format!("&{}", keys.events)
+}
+
+/// What whoever may not subscribe lacks.
+pub(super) fn rules_of_listening(keys: &Keys) -> [String; 2] {
+    let subscribe = match keys.spread {
+        Spread::Everywhere => "+subscribe",
+        Spread::Shard => "+ssubscribe",
+    };
+    [subscribe.to_owned(), channel_rule(keys)]
 }
 
 /// A key that is never used, of which a kind that is never used otherwise can't be.
@@ -87,7 +128,7 @@ fn all_keys(keys: &Keys) -> [String; 5] {
 /// The calls by which permissions are tried.
 pub(super) fn trials(keys: &Keys) -> Pipeline {
     let mut commands = redis::pipe();
-    for (_, words) in tried() {
+    for (_, words) in tried(keys) {
         let mut words = words.iter();
         let command = commands.cmd(words.next().copied().unwrap_or_default());
         for word in words {
@@ -104,8 +145,8 @@ pub(super) fn trials(keys: &Keys) -> Pipeline {
     commands
 }
 
-fn tried() -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> {
-    TRIALS.iter().filter(|(_, words)| !words.is_empty())
+fn tried(keys: &Keys) -> impl Iterator<Item = &'static Trial> {
+    trials_of(keys).filter(|(_, words)| !words.is_empty())
 }
 
 /// What a user isn't allowed.
@@ -120,10 +161,10 @@ pub(super) struct Lacking {
 /// Reads the answers to [`trials`].
 pub(super) fn lacking(keys: &Keys, answers: &[Value]) -> Lacking {
     let (of_commands, of_keys) = answers
-        .split_at_checked(tried().count())
+        .split_at_checked(tried(keys).count())
         .unwrap_or_default();
     let mut lacking = Lacking::default();
-    let denied = tried()
+    let denied = tried(keys)
         .zip(of_commands)
         .filter(|(_, answer)| is_denied(answer));
     let denied: Vec<_> = denied.map(|(trial, _)| trial).collect();
@@ -134,7 +175,7 @@ pub(super) fn lacking(keys: &Keys, answers: &[Value]) -> Lacking {
         lacking.needed.push(keys_rule(keys));
     }
     for (rule, words) in denied {
-        if OF_NEWS.contains(rule) {
+        if of_news(keys).iter().any(|(of_news, _)| of_news == rule) {
             lacking.of_news = vec![(*rule).to_owned(), channel_rule(keys)];
         } else if !(keys_are_denied && words.contains(&KEY)) {
             lacking.needed.push((*rule).to_owned());
@@ -181,7 +222,8 @@ mod tests {
     use super::*;
 
     fn answers(denied: &[usize]) -> Vec<Value> {
-        let count = tried().count() + all_keys(&Keys::new("shop")).len();
+        let keys = Keys::new("shop");
+        let count = tried(&keys).count() + all_keys(&keys).len();
         let answer = |at| match denied.contains(&at) {
             true => redis::parse_redis_value(b"-NOPERM no\r\n").unwrap(),
             false => Value::Okay,
@@ -200,7 +242,7 @@ mod tests {
             Lacking::default()
         );
         assert_eq!(needed(&[5, 9]), ["+hget", "+hset"]);
-        let commands = tried().count();
+        let commands = tried(&Keys::new("shop")).count();
         let all: Vec<usize> = (5..commands + 5).collect();
         assert_eq!(needed(&all), [keys_rule(&Keys::new("shop"))]);
         assert_eq!(needed(&[commands + 4]), [keys_rule(&Keys::new("shop"))]);
@@ -211,7 +253,12 @@ mod tests {
         let manual = include_str!("../../../docs/redis.md");
         let rule = whole_rule(&Keys::new("NAMESPACE"));
         let words = manual.split_whitespace().filter(|word| *word != "\\");
-        let manual: Vec<&str> = words.collect();
-        assert!(manual.join(" ").contains(&rule), "{rule}");
+        let manual = words.collect::<Vec<_>>().join(" ");
+        assert!(manual.contains(&rule), "{rule}");
+        let (_, of_clusters) = manual.rsplit_once("ACL SETUSER USER").unwrap();
+        let of_cluster = OF_CLUSTER.iter().chain(&OF_SHARDED_NEWS);
+        let rules: Vec<&str> = of_cluster.map(|(rule, _)| *rule).collect();
+        let (of_clusters, _) = of_clusters.split_once("```").unwrap();
+        assert_eq!(of_clusters.trim(), rules.join(" "));
     }
 }

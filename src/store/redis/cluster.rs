@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use super::connector::{Connector, Login, Nodes, Stream};
 use super::fault::Fault;
 use super::handshake;
+use super::news::Spread;
 
 /// How long a node has to answer, with connecting to it: less than connecting to the one that
 /// has the slot may take, of which it is a part.
@@ -152,6 +153,10 @@ impl Connector for Cluster {
 
     fn term(&self) -> u64 {
         self.term.load(Ordering::Acquire)
+    }
+
+    fn spread(&self) -> Spread {
+        Spread::Shard
     }
 
     fn asking(&self) -> bool {

@@ -20,6 +20,7 @@ use rustix::net::sockopt;
 use tokio::net::{TcpStream, UnixStream, lookup_host};
 
 use super::fault::Fault;
+use super::news::Spread;
 use super::tls::Tls;
 use crate::store_url::{Address, TlsFiles};
 
@@ -52,6 +53,11 @@ pub(super) trait Connector: Send + Sync {
     /// Rises when connections that were made before lead to the wrong server, or may.
     fn term(&self) -> u64 {
         0
+    }
+
+    /// How far news go that are published there.
+    fn spread(&self) -> Spread {
+        Spread::Everywhere
     }
 
     /// Requests have to say that they were sent here by another server.

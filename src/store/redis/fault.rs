@@ -275,7 +275,7 @@ const TABLE: [Row; 18] = [
     on(
         "NOPROTO",
         Reaction::LeaveAndGiveUp,
-        "it does not speak the protocol RESP2",
+        "it speaks neither RESP2 nor, for news of a cluster, RESP3",
         "use Redis 7.0, Valkey 7.2 or newer",
     ),
 ];
@@ -298,6 +298,21 @@ mod tests {
                 assert!(said.contains(part), "{said}");
             }
         }
+    }
+
+    /// No server that is new enough says so to us; something in between might.
+    #[test]
+    fn a_server_of_another_protocol_is_refused_and_left() {
+        let answer = redis::parse_redis_value(b"-NOPROTO unsupported protocol version\r\n");
+        let error = answer.unwrap().extract_error().unwrap_err();
+        let fault = Fault::of("redis://there", &error);
+        assert!(matches!(fault.error, StoreError::Refused { .. }));
+        assert!(fault.disconnect && !fault.denied);
+        let said = fault.error.to_string();
+        assert!(
+            said.contains("NOPROTO") && said.contains("Redis 7.0"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -44,6 +44,11 @@ pub(super) struct Opened {
 pub(super) struct Driver(JoinHandle<()>);
 
 impl Driver {
+    /// Moves them from now on.
+    pub(super) fn spawn(driver: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(driver))
+    }
+
     /// Ends the connection: all that wait for an answer hear of it.
     pub(super) fn stop(&self) {
         self.0.abort();
@@ -79,19 +84,23 @@ pub(super) async fn talk(
 ) -> Result<(MultiplexedConnection, Driver), Fault> {
     let place = connector.place();
     let stream = reach(connector).await?;
-    // The time-outs are of whole calls; the client's own would cut long answers off.
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(None)
-        .set_response_timeout(None);
     // Nothing is left for the client's handshake: its errors don't tell what was refused.
     let nobody = RedisConnectionInfo::default().set_skip_set_lib_name();
     let told = |error: RedisError| Fault::of(place, &error).disconnecting();
-    let (mut connection, driver) = MultiplexedConnection::new_with_config(&nobody, stream, config)
-        .await
-        .map_err(told)?;
-    let driver = Driver(tokio::spawn(driver));
+    let (mut connection, driver) =
+        MultiplexedConnection::new_with_config(&nobody, stream, config())
+            .await
+            .map_err(told)?;
+    let driver = Driver::spawn(driver);
     log_in(&mut connection, place, connector.login()).await?;
     Ok((connection, driver))
+}
+
+/// The time-outs are of whole calls; the client's own would cut long answers off.
+pub(super) fn config() -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None)
 }
 
 /// A stream on which the server has answered.

@@ -3,15 +3,15 @@
 //! connection and every few minutes, and told when they change.
 //!
 //! Must never: hold up a call, fail one, or need a permission: who may not ask for a setting is
-//! told nothing of it.
+//! told nothing of it, and doesn't ask.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::{Pipeline, Value};
 use tokio::time::Instant;
 
+use super::fault::Fault;
 use super::link::Link;
 use super::server::{ServerInfo, field, text_of};
 use crate::store::StoreCondition;
@@ -22,16 +22,31 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(300);
 /// The policies that may delete keys that have no expiry, as all of ours.
 const EVICTING_POLICIES: &str = "allkeys-";
 
-/// What is asked; the last of these may be forbidden.
-fn questions(may_configure: bool) -> Pipeline {
+/// Answers 1 to whoever may ask for the setting `save`. To ask for it, and be denied, would leave a
+/// line in the server's `ACL LOG` each time; this leaves none
+/// (<https://redis.io/docs/latest/develop/interact/programmability/lua-api/>, since 7.0).
+const MAY_ASK: &str = "#!lua flags=no-writes\n\
+    return redis.acl_check_cmd('config', 'get', 'save') and 1 or 0";
+
+/// What everybody may ask.
+fn questions() -> Pipeline {
     let mut commands = redis::pipe();
     for section in ["memory", "persistence"] {
         commands.cmd("INFO").arg(section);
     }
-    if may_configure {
-        commands.cmd("CONFIG").arg("GET").arg("save");
-    }
+    commands.cmd("EVAL").arg(MAY_ASK).arg(0);
     commands
+}
+
+/// What the server answers of its settings; of how it saves only where it may be asked.
+async fn ask(link: &Link) -> Result<Vec<Value>, Fault> {
+    let mut answers = link.try_out(questions()).await?;
+    if answers.pop() == Some(Value::Int(1)) {
+        let mut command = redis::pipe();
+        command.cmd("CONFIG").arg("GET").arg("save");
+        answers.extend(link.try_out(command).await?);
+    }
+    Ok(answers)
 }
 
 /// Reads the answers.
@@ -62,15 +77,13 @@ fn never_saves(answer: &Value) -> bool {
 
 /// What people are told in `status`.
 pub(super) async fn conditions(link: &Link) -> Vec<StoreCondition> {
-    let answers = link.try_out(questions(true)).await;
+    let answers = ask(link).await;
     answers.map(|answers| read(&answers)).unwrap_or_default()
 }
 
 /// What is known of the server's settings.
 pub(super) struct Health {
     place: String,
-    /// Asking for settings is not forbidden, as far as known.
-    may_configure: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -103,7 +116,6 @@ impl Health {
     pub(super) fn new(place: &str) -> Self {
         Self {
             place: place.to_owned(),
-            may_configure: AtomicBool::new(true),
             state: Mutex::default(),
         }
     }
@@ -122,14 +134,9 @@ impl Health {
 
     /// Looks, and tells what has changed.
     pub(super) async fn look(&self, link: &Link) {
-        let asked = questions(self.may_configure.load(Ordering::Relaxed));
-        let Ok(answers) = link.try_out(asked).await else {
+        let Ok(answers) = ask(link).await else {
             return;
         };
-        if matches!(answers.get(2), Some(Value::ServerError(_))) {
-            // Each time would leave a line in the server's log of what was denied.
-            self.may_configure.store(false, Ordering::Relaxed);
-        }
         let now = read(&answers);
         let before = std::mem::replace(&mut self.state().told, now.clone());
         for condition in now.iter().filter(|one| !before.contains(one)) {

@@ -3,6 +3,7 @@
 //! All keys of a namespace carry the same hash tag, so they lie in one slot and a script may
 //! touch several of them.
 
+use super::news::Spread;
 use crate::scheduler::job::JobName;
 
 /// The fields of the jobs hash that belong to no job. A job's name can't hold a `#`.
@@ -40,9 +41,12 @@ pub(super) struct Keys {
     pub(super) output_prefix: String,
     /// Channel: there is something to look at.
     pub(super) events: String,
+    /// How far what is published there goes.
+    pub(super) spread: Spread,
 }
 
 impl Keys {
+    /// The keys of a namespace, whose news go everywhere.
     pub(super) fn new(namespace: &str) -> Self {
         let prefix = format!("soloist:{{{namespace}}}:");
         let key = |part: &str| format!("{prefix}{part}");
@@ -53,6 +57,7 @@ impl Keys {
             history_prefix: key("history:"),
             output_prefix: key("output:"),
             events: key("events"),
+            spread: Spread::Everywhere,
             prefix,
         }
     }

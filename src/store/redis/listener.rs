@@ -15,8 +15,10 @@ use super::access;
 use super::back_off::BackOff;
 use super::connector::Connector;
 use super::fault::Fault;
+use super::handshake;
 use super::keys::Keys;
-use super::{handshake, news};
+use super::news::{self, Spread};
+use super::shard::Shard;
 use crate::store::StoreEvent;
 
 /// How long subscribing may take.
@@ -44,6 +46,33 @@ pub(super) struct Subscription {
     pub(super) events: broadcast::Sender<StoreEvent>,
 }
 
+/// Where messages come from.
+enum Ear {
+    Server(PubSubStream),
+    Shard(Shard),
+}
+
+impl Ear {
+    /// The next message; none when there are no more.
+    async fn next(&mut self) -> Option<String> {
+        match self {
+            Self::Server(messages) => {
+                let message = messages.next().await?;
+                Some(message.get_payload().unwrap_or_default())
+            }
+            Self::Shard(shard) => shard.next().await,
+        }
+    }
+
+    /// Whether there may be more. A subscription of RESP2 can't be asked.
+    async fn lasts(&mut self, connector: &dyn Connector) -> bool {
+        match self {
+            Self::Server(_) => true,
+            Self::Shard(shard) => shard.lasts(connector).await,
+        }
+    }
+}
+
 impl Subscription {
     /// Listens from now on.
     pub(super) fn listen(self) -> Listener {
@@ -57,16 +86,17 @@ impl Subscription {
         loop {
             let term = self.connector.term();
             match timeout(SUBSCRIBE_TIMEOUT, self.subscribe()).await {
-                Ok(Ok(messages)) => {
+                Ok(Ok(ear)) => {
                     back_off.reset();
                     if heard_before {
                         self.tell(StoreEvent::Reconnected);
                     }
                     heard_before = true;
-                    self.hear(messages, term).await;
+                    self.hear(ear, term).await;
                 }
                 Ok(Err(fault)) => self.report(&fault, &mut told_before),
                 Err(_) => {
+                    self.connector.lost();
                     let store = self.connector.place();
                     tracing::debug!(store, "no answer to subscribing to events");
                 }
@@ -76,20 +106,30 @@ impl Subscription {
     }
 
     /// Until the connection breaks off, or leads to the wrong server.
-    async fn hear(&self, mut messages: PubSubStream, term: u64) {
+    async fn hear(&self, mut ear: Ear, term: u64) {
         while self.connector.term() == term {
-            let message = match timeout(TERM_CHECK, messages.next()).await {
-                Ok(Some(message)) => message,
+            let told = match timeout(TERM_CHECK, ear.next()).await {
+                Ok(Some(told)) => told,
                 Ok(None) => return,
-                Err(_) => continue,
+                Err(_) if ear.lasts(&*self.connector).await => continue,
+                Err(_) => return,
             };
-            let told: String = message.get_payload().unwrap_or_default();
             let events = news::read(&told).into_iter();
             events.for_each(|event| self.tell(event));
         }
     }
 
-    async fn subscribe(&self) -> Result<PubSubStream, Fault> {
+    async fn subscribe(&self) -> Result<Ear, Fault> {
+        match self.keys.spread {
+            Spread::Everywhere => self.subscribe_to_server().await.map(Ear::Server),
+            Spread::Shard => {
+                let shard = Shard::subscribe(&*self.connector, &self.keys.events).await;
+                shard.map(Ear::Shard)
+            }
+        }
+    }
+
+    async fn subscribe_to_server(&self) -> Result<PubSubStream, Fault> {
         let place = self.connector.place();
         let login = self.connector.login();
         let stream = handshake::reach(&*self.connector).await?;
@@ -109,7 +149,7 @@ impl Subscription {
             return;
         }
         *told_before = true;
-        let rules = ["+subscribe".to_owned(), access::channel_rule(&self.keys)];
+        let rules = access::rules_of_listening(&self.keys);
         access::warn_of_news(store, self.connector.login().name(), &rules);
     }
 

@@ -10,7 +10,7 @@
 //!  RedisStore ─▶ step ─▶ request ─▶ link ─▶ EVALSHA … ─▶ lua/*.lua
 //!                 ▲                  │ one connection, made anew when it fails:
 //!                 └───── reply ◀─────┘ connector (the way there), handshake (what is said first)
-//!  events ◀── listener ◀── SUBSCRIBE        survey, history ◀── reading
+//!  events ◀── listener ◀── [S]SUBSCRIBE     survey, history ◀── reading
 //! ```
 //!
 //! Renewals and releases have a link of their own, as have claims and looks, and readings: what
@@ -39,6 +39,7 @@ mod request;
 mod scripts;
 mod sentinel;
 mod server;
+mod shard;
 mod step;
 #[cfg(feature = "tls")]
 mod tls;
@@ -124,7 +125,10 @@ impl RedisStore {
             url: place.clone(),
             cause: format!("its namespace `{namespace}` is no name: {error}"),
         })?;
-        let keys = Keys::new(namespace);
+        let keys = Keys {
+            spread: connector.spread(),
+            ..Keys::new(namespace)
+        };
         let link = |timeout| Link::new(Arc::clone(&connector), timeout);
         Ok(Self {
             keeping: link(CALL_TIMEOUT),

@@ -11,6 +11,26 @@ const WORDS: [(&str, StoreEvent); 2] = [
     ("stop", StoreEvent::StopAsked),
 ];
 
+/// How far news go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    /// To all who listen at the server.
+    Everywhere,
+    /// To those who listen at a node of a cluster that has the channel's slot. Else each message
+    /// would go to all nodes (<https://redis.io/docs/latest/develop/pubsub/>, "Sharded Pub/Sub").
+    Shard,
+}
+
+impl Spread {
+    /// The command that publishes.
+    pub(super) fn publish(self) -> &'static str {
+        match self {
+            Self::Everywhere => "PUBLISH",
+            Self::Shard => "SPUBLISH",
+        }
+    }
+}
+
 /// What is published; empty where there are none.
 pub(super) fn message(news: &BTreeSet<StoreEvent>) -> String {
     let told = WORDS.iter().filter(|(_, event)| news.contains(event));

@@ -112,6 +112,7 @@ pub(super) fn accept(
     ballots
         .into_iter()
         .for_each(|ballot| arguments.text(ballot));
+    arguments.text(keys.spread.publish());
     arguments.text(shown.values.len().to_string());
     arguments.jobs(&shown.values, changes);
     for line in &changes.lines {

@@ -19,6 +19,19 @@ pub fn rule(namespace: &str) -> Vec<String> {
         .collect()
 }
 
+/// The same for a cluster.
+///
+/// # Panics
+///
+/// When the manual has none.
+#[must_use]
+pub fn rule_in_cluster(namespace: &str) -> Vec<String> {
+    let (_, added) = MANUAL.rsplit_once("ACL SETUSER USER ").expect("a rule");
+    let (added, _) = added.split_once("```").expect("its end");
+    let added = added.split_whitespace().map(str::to_owned);
+    rule(namespace).into_iter().chain(added).collect()
+}
+
 /// Makes a user of this name, with any password, who is allowed just that; answers the user's URL.
 ///
 /// # Panics

@@ -79,6 +79,12 @@ impl RedisOptions {
         self
     }
 
+    /// Whether it listens for TLS.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        self.tls
+    }
+
     /// Watches over other servers instead of keeping data, as its configuration says.
     #[must_use]
     pub fn sentinel(mut self) -> Self {
@@ -166,6 +172,12 @@ impl RedisServer {
         self.tls_port.expect("started with `tls`")
     }
 
+    /// The port by which other servers know it: that for TLS, where it has one.
+    #[must_use]
+    pub fn announced_port(&self) -> u16 {
+        self.tls_port.unwrap_or(self.port)
+    }
+
     /// Where the server keeps its files.
     #[must_use]
     pub fn dir(&self) -> &Path {
@@ -198,6 +210,10 @@ impl RedisServer {
     /// Stops the process as it is (SIGSTOP): connections stay open and nothing is answered.
     pub fn freeze(&self) {
         self.signal("STOP");
+        // It may go on for a moment, and take a command that it doesn't answer.
+        while !is_stopped(self.pid) && !has_ended(self.pid) {
+            thread::sleep(START_POLL);
+        }
     }
 
     /// Lets a frozen process go on (SIGCONT).

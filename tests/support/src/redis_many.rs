@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::redis::{RedisServer, free_port};
+use crate::redis::{RedisOptions, RedisServer, free_port};
 
 /// How long servers may take to find each other, on a busy machine.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(40);
@@ -30,11 +30,18 @@ impl Sentinels {
     /// Starts them, and returns once all Sentinels know each other and both replicas.
     #[must_use]
     pub fn start() -> Self {
-        let master = RedisServer::start();
-        let port = master.port().to_string();
+        Self::start_as(&RedisServer::options())
+    }
+
+    /// The same with these options for each of them.
+    #[must_use]
+    pub fn start_as(options: &RedisOptions) -> Self {
+        let master = options.start();
+        let port = master.announced_port().to_string();
         let replica = || {
             let address = format!("127.0.0.1 {port}");
-            RedisServer::options()
+            options
+                .clone()
                 .argument("--replicaof", &address)
                 .argument("--repl-diskless-sync-delay", "0")
                 .start()
@@ -46,7 +53,7 @@ impl Sentinels {
              sentinel failover-timeout {MASTER} 10000\n",
             DOWN_AFTER.as_millis()
         );
-        let sentinel = || RedisServer::options().config(&config).sentinel().start();
+        let sentinel = || options.clone().config(&config).sentinel().start();
         let all = Self {
             servers: std::iter::once(master).chain(servers).collect(),
             sentinels: (0..3).map(|_| sentinel()).collect(),
@@ -76,14 +83,14 @@ impl Sentinels {
     /// `redis+sentinel://…`, with the first Sentinel alone: it knows the others.
     #[must_use]
     pub fn url(&self) -> String {
-        let port = self.sentinels[0].port();
+        let port = self.sentinels[0].announced_port();
         format!("redis+sentinel://127.0.0.1:{port}/{MASTER}")
     }
 
     /// The same with all Sentinels.
     #[must_use]
     pub fn full_url(&self) -> String {
-        let ports = self.sentinels.iter().map(RedisServer::port);
+        let ports = self.sentinels.iter().map(RedisServer::announced_port);
         let hosts: Vec<String> = ports.map(|port| format!("127.0.0.1:{port}")).collect();
         format!("redis+sentinel://{}/{MASTER}", hosts.join(","))
     }
@@ -95,7 +102,7 @@ impl Sentinels {
         let about = about_master(answering.expect("one Sentinel is left"));
         let port = about.get("port").expect("a port");
         let mut servers = self.servers.iter();
-        let master = servers.position(|server| server.port().to_string() == *port);
+        let master = servers.position(|server| server.announced_port().to_string() == *port);
         master.expect("one of ours")
     }
 
@@ -138,8 +145,19 @@ impl Cluster {
     /// When they don't come together.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_as(&RedisServer::options())
+    }
+
+    /// The same with these options for each of them.
+    ///
+    /// # Panics
+    ///
+    /// When they don't come together.
+    #[must_use]
+    pub fn start_as(options: &RedisOptions) -> Self {
         let node = |_| {
-            RedisServer::options()
+            options
+                .clone()
                 .argument("--cluster-enabled", "yes")
                 .argument("--cluster-port", &free_port().to_string())
                 .argument(
@@ -155,8 +173,14 @@ impl Cluster {
         let hosts = all
             .nodes
             .iter()
-            .map(|node| format!("127.0.0.1:{}", node.port()));
+            .map(|node| format!("127.0.0.1:{}", node.announced_port()));
+        // Who is who, the test knows without a certificate.
+        let tls: &[&str] = match options.has_tls() {
+            true => &["--tls", "--insecure"],
+            false => &[],
+        };
         let joined = Command::new("redis-cli")
+            .args(tls)
             .args(["--cluster", "create"])
             .args(hosts)
             .args(["--cluster-replicas", "1", "--cluster-yes"])
@@ -187,13 +211,16 @@ impl Cluster {
     /// `redis+cluster://…`, with one node alone: it knows the others.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("redis+cluster://127.0.0.1:{}", self.nodes[0].port())
+        format!(
+            "redis+cluster://127.0.0.1:{}",
+            self.nodes[0].announced_port()
+        )
     }
 
     /// The same with all nodes.
     #[must_use]
     pub fn full_url(&self) -> String {
-        let ports = self.nodes.iter().map(RedisServer::port);
+        let ports = self.nodes.iter().map(RedisServer::announced_port);
         let hosts: Vec<String> = ports.map(|port| format!("127.0.0.1:{port}")).collect();
         format!("redis+cluster://{}", hosts.join(","))
     }
@@ -327,7 +354,7 @@ impl<'c> Move<'c> {
         let keys = self
             .from
             .command(&["CLUSTER", "GETKEYSINSLOT", &self.slot, "100"]);
-        let port = self.to.port().to_string();
+        let port = self.to.announced_port().to_string();
         for key in keys.lines() {
             let answer = self
                 .from

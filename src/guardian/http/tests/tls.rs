@@ -96,7 +96,7 @@ fn a_certificate_that_nobody_signed_is_refused_with_a_cure() {
     };
     let why = other.trusted().expect_err("a stranger");
     let beginning = format!(
-        "GET https://localhost:{} failed: its certificate is not signed by anybody whom this host trusts (",
+        "GET https://localhost:{} failed: its certificate is not signed by a CA that is trusted here (",
         other.server.address.port()
     );
     assert!(why.starts_with(&beginning), "{why}");
