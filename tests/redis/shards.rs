@@ -237,7 +237,8 @@ async fn the_rule_for_clusters_in_the_manual_is_enough() {
 fn fleet(url: &str, namespace: &str, lease_ttl: &str) -> Fleet {
     let table = format!(
         "[scheduler]\nnamespace = \"{namespace}\"\nlisten = \"off\"\nlease_ttl = \"{lease_ttl}\"\n\
-         [jobs.asked-for]\nschedule = \"@manual\"\ncommand = [PROBE, \"0\"]\n"
+         [jobs.asked-for]\nschedule = \"@manual\"\nconcurrency_policy = \"queue\"\n\
+         command = [PROBE, \"0\"]\n"
     );
     Fleet::new(url, &table)
 }
