@@ -266,7 +266,7 @@ impl Scheduler {
             }
             ClaimAnswer::Held(held) => {
                 self.claims.settle(id);
-                self.watch.see(&occurrence.job, &held, &self.clock, now);
+                self.watch.told_of(&occurrence.job, &held, &self.clock, now);
                 if claim.origin == Origin::RunOnce {
                     self.report(Notice::Skipped {
                         occurrence,
@@ -276,7 +276,7 @@ impl Scheduler {
             }
             ClaimAnswer::Overlap(held) => {
                 self.claims.settle(id);
-                self.watch.see(&occurrence.job, &held, &self.clock, now);
+                self.watch.told_of(&occurrence.job, &held, &self.clock, now);
                 self.report(Notice::Skipped {
                     occurrence,
                     unfinished: held,

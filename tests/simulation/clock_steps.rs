@@ -1,0 +1,122 @@
+//! The store's clock steps once, by a little or by a day, and the world is held against the same
+//! one without the step: what is later by that, and by how much at most.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use soloist::scheduler::EndedHow;
+
+use crate::laws::{check, for_each_seed, job};
+use crate::world::World;
+
+/// How far a server's clock is set: what NTP steps, what a host that slept finds, what a person
+/// mistypes. The longest of those that are waited out is among them.
+const STEPS: [i64; 12] = [
+    500, -500, 5_000, -5_000, 30_000, -30_000, -59_000, 61_000, 150_000, -150_000, DAY_MS, -DAY_MS,
+];
+
+const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
+
+/// The longest that a lease here lasts: the default.
+const TTL: Duration = Duration::from_secs(15);
+
+/// How long nothing is granted after a step back that is not waited out: a lease, and the
+/// time-out of the call that may still renew it.
+const GRACE: Duration = Duration::from_secs(16);
+
+/// What the same world does without the step, and with it. Until the step both are one.
+fn with_and_without<T>(seed: u64, by: i64, world: impl Fn(u64, i64) -> T) -> [T; 2] {
+    [world(seed, 0), world(seed, by)]
+}
+
+/// The worst of each step, for people.
+#[derive(Default)]
+struct Worst(BTreeMap<i64, Duration>);
+
+impl Worst {
+    fn note(&mut self, by: i64, later: Duration) {
+        let worst = self.0.entry(by).or_default();
+        *worst = later.max(*worst);
+    }
+
+    fn print(&self, what: &str) {
+        println!("{what}, later than without the step by at most:");
+        for (by, later) in &self.0 {
+            println!("  {by:>10} ms  {later:>10.3?}");
+        }
+    }
+}
+
+fn step_of(seed: u64) -> i64 {
+    STEPS[(seed % STEPS.len() as u64) as usize]
+}
+
+/// When the attempt of a dead holder was followed by another, by the world's time.
+fn taken_over_at(seed: u64, by: i64) -> Duration {
+    // A grant a second, so that the ledger knows what time it was.
+    let jobs = vec![job("long", "0 * * * * *"), job("tick", "* * * * * *")];
+    let mut world = World::new(seed, jobs, |_| Duration::from_millis(50));
+    world.plot = Some(Box::new(|attempt| {
+        let length = match attempt.job.name.as_str() {
+            "long" => Duration::from_secs(600),
+            _ => Duration::from_millis(50),
+        };
+        (length, EndedHow::Succeeded)
+    }));
+    (0..3).for_each(|_| {
+        world.start();
+    });
+    world.run_for_about(63, 10_000);
+    let run = |world: &World, attempt| {
+        let mut runs = world.runs.values();
+        let found = runs.find(|run| run.job == "long" && run.attempt == attempt);
+        found.map(|run| (run.replica, run.started))
+    };
+    let (holder, _) = run(&world, 1).expect("it was started");
+    // The one or the other is first.
+    let (mut step, mut crash) = (Duration::ZERO, Duration::ZERO);
+    let apart = Duration::from_millis(world.chance.below(15_000));
+    *if world.chance.percent(60) {
+        &mut step
+    } else {
+        &mut crash
+    } = apart;
+    world.run_for(step.min(crash));
+    if step < crash {
+        world.step_store_clock(by);
+        world.run_for(crash);
+        world.crash(holder);
+    } else {
+        world.crash(holder);
+        world.run_for(step);
+        world.step_store_clock(by);
+    }
+    let end = world.now + Duration::from_secs(200);
+    while world.now < end {
+        world.run_for(Duration::from_millis(500));
+        if let Some((_, started)) = run(&world, 2) {
+            check(&world);
+            return started;
+        }
+    }
+    panic!("{by} ms: nobody took over\n{world:?}")
+}
+
+/// Without a word of the server's clock: what stood unchanged for its length is over.
+#[test]
+fn no_step_of_the_stores_clock_freezes_a_dead_holders_lease_for_longer_than_it_lasts() {
+    let worst = RefCell::new(Worst::default());
+    for_each_seed(|seed| {
+        let by = step_of(seed);
+        let [without, with] = with_and_without(seed, by, taken_over_at);
+        let later = with.saturating_sub(without);
+        worst.borrow_mut().note(by, later);
+    });
+    worst.borrow().print("takeovers");
+    for (by, later) in &worst.borrow().0 {
+        let most = if *by <= -MINUTE_MS { GRACE } else { TTL };
+        assert!(*later <= most + TTL / 60, "{by} ms: later by {later:?}");
+    }
+}
