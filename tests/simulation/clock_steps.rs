@@ -6,9 +6,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use soloist::scheduler::EndedHow;
+use soloist::scheduler::job::Job;
+use soloist::scheduler::lease::Outcome;
+use soloist::scheduler::policy::Retry;
 
-use crate::laws::{check, for_each_seed, job};
-use crate::world::World;
+use crate::laws::{check, check_ledger, for_seeds, job};
+use crate::world::{GENESIS_MS, World};
+
+/// Ten of each step; `SEEDS` asks for more.
+const SEEDS: u64 = 120;
 
 /// How far a server's clock is set: what NTP steps, what a host that slept finds, what a person
 /// mistypes. The longest of those that are waited out is among them.
@@ -108,7 +114,7 @@ fn taken_over_at(seed: u64, by: i64) -> Duration {
 #[test]
 fn no_step_of_the_stores_clock_freezes_a_dead_holders_lease_for_longer_than_it_lasts() {
     let worst = RefCell::new(Worst::default());
-    for_each_seed(|seed| {
+    for_seeds(SEEDS, |seed| {
         let by = step_of(seed);
         let [without, with] = with_and_without(seed, by, taken_over_at);
         let later = with.saturating_sub(without);
@@ -119,4 +125,140 @@ fn no_step_of_the_stores_clock_freezes_a_dead_holders_lease_for_longer_than_it_l
         let most = if *by <= -MINUTE_MS { GRACE } else { TTL };
         assert!(*later <= most + TTL / 60, "{by} ms: later by {later:?}");
     }
+}
+
+/// When an attempt that failed was followed by another, five seconds later but for the step.
+fn tried_again_at(seed: u64, by: i64) -> Duration {
+    let flaky = Job {
+        retry: Retry {
+            max: 1,
+            backoff: Duration::from_secs(5),
+            ..Retry::default()
+        },
+        ..job("flaky", "0 * * * * *")
+    };
+    let jobs = vec![flaky, job("tick", "* * * * * *")];
+    let mut world = World::new(seed, jobs, |_| Duration::from_millis(50));
+    world.plot = Some(Box::new(|attempt| {
+        let how = match (attempt.job.name.as_str(), attempt.number) {
+            ("flaky", 1) => EndedHow::Failed,
+            _ => EndedHow::Succeeded,
+        };
+        (Duration::from_millis(50), how)
+    }));
+    (0..3).for_each(|_| {
+        world.start();
+    });
+    world.run_for(Duration::from_millis(60_100));
+    world.run_for_about(0, 3_500);
+    world.step_store_clock(by);
+    let end = world.now + Duration::from_secs(200);
+    while world.now < end {
+        world.run_for(Duration::from_millis(500));
+        let mut runs = world.runs.values();
+        if let Some(run) = runs.find(|run| run.job == "flaky" && run.attempt == 2) {
+            let started = run.started;
+            check(&world);
+            return started;
+        }
+    }
+    panic!("{by} ms: it was not tried again\n{world:?}")
+}
+
+#[test]
+fn a_delayed_retry_is_held_up_for_no_longer_than_a_step_back_is_waited_out() {
+    let worst = RefCell::new(Worst::default());
+    for_seeds(SEEDS, |seed| {
+        let by = step_of(seed);
+        let [without, with] = with_and_without(seed, by, tried_again_at);
+        worst.borrow_mut().note(by, with.saturating_sub(without));
+    });
+    worst.borrow().print("retries");
+    for (by, later) in &worst.borrow().0 {
+        let most = match by {
+            0.. => Duration::ZERO,
+            _ if *by <= -MINUTE_MS => GRACE,
+            _ => Duration::from_millis(by.unsigned_abs()),
+        };
+        assert!(*later <= most + TTL / 60, "{by} ms: later by {later:?}");
+    }
+}
+
+/// Each TTL/6 a replica hears what time it is at the store, if not before.
+const NOTICED_WITHIN: Duration = Duration::from_millis(2_500);
+
+/// By the clock that judges: after a step back what ran is not run again, and what comes next is
+/// neither early nor late by it.
+#[test]
+fn what_falls_due_after_a_step_starts_on_time_by_the_stores_clock() {
+    let worst = RefCell::new(Worst::default());
+    for_seeds(SEEDS, |seed| {
+        let by = step_of(seed);
+        let jobs = vec![job("a", "*/10 * * * * *"), job("b", "*/7 * * * * *")];
+        let mut world = World::new(seed, jobs, |_| Duration::from_millis(50));
+        (0..3).for_each(|_| {
+            world.start();
+        });
+        world.run_for_about(25, 20_000);
+        world.step_store_clock(by);
+        let stepped = world.now;
+        world.run_for(Duration::from_secs(200));
+        check(&world);
+        check_ledger(&world);
+        for run in world.runs.values().filter(|run| run.started > stepped) {
+            let reads = |at: Duration| GENESIS_MS + by + at.as_millis() as i64;
+            let late = reads(run.started) - run.scheduled_at.as_millis();
+            assert!(late >= 0, "{by} ms: early by {late} ms\n{world:?}");
+            if run.scheduled_at.as_millis() > reads(stepped) {
+                let late = Duration::from_millis(late.unsigned_abs());
+                worst.borrow_mut().note(by, late);
+                let unnoticed = run.started < stepped + NOTICED_WITHIN * 2;
+                let most = if unnoticed {
+                    NOTICED_WITHIN
+                } else {
+                    Duration::ZERO
+                };
+                let slack = Duration::from_millis(200);
+                assert!(late <= most + slack, "{by} ms: late by {late:?}\n{world:?}");
+            }
+        }
+    });
+    worst.borrow().print("starts");
+}
+
+/// The holder lives through the step, and through the way back.
+#[test]
+fn a_live_lease_outlasts_every_step_and_the_way_back() {
+    for_seeds(SEEDS, |seed| {
+        let by = step_of(seed);
+        let jobs = vec![job("long", "0 * * * * *"), job("tick", "* * * * * *")];
+        let mut world = World::new(seed, jobs, |_| Duration::from_millis(50));
+        world.plot = Some(Box::new(|attempt| {
+            let length = match attempt.job.name.as_str() {
+                "long" => Duration::from_secs(600),
+                _ => Duration::from_millis(50),
+            };
+            (length, EndedHow::Succeeded)
+        }));
+        (0..3).for_each(|_| {
+            world.start();
+        });
+        world.run_for_about(63, 10_000);
+        let before = world.notices_with("ClockJumped");
+        world.step_store_clock(by);
+        world.run_for_about(0, 40_000);
+        world.step_store_clock(-by);
+        world.run_for(Duration::from_secs(40));
+        check(&world);
+        let lines = world.history();
+        let lost = lines.iter().filter(|line| line.outcome == Outcome::Lost);
+        assert_eq!(
+            lost.count(),
+            0,
+            "{by} ms: a live lease was taken over\n{world:?}"
+        );
+        let told = world.notices_with("ClockJumped") - before;
+        // Each replica tells of the step and of the way back, and not of each answer meanwhile.
+        assert!(told <= 3 * 2, "{by} ms: {told} times\n{world:?}");
+    });
 }

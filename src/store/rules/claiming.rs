@@ -70,18 +70,17 @@ impl Step<'_, '_> {
             return ClaimAnswer::RequestExpired;
         }
         let now = self.now();
-        // What was granted before was due, by a clock that has stepped back since.
-        let takes_over = claim.watched.is_some() && self.current_at(claim.due()).is_some();
-        if claim.due() > now && !takes_over {
-            let wait = claim.due().saturating_since(now);
-            return ClaimAnswer::Early { wait };
-        }
+        // What was taken up before was due, by a clock that may have stepped back since.
         if self.current_at(claim.due()).is_some() {
             return self.claim_shard(claim);
         }
         let mut waiting = self.record.waiting.iter();
         if waiting.any(|one| one.scheduled_at == claim.due()) {
             return self.claim_waiting(claim);
+        }
+        if claim.due() > now {
+            let wait = claim.due().saturating_since(now);
+            return ClaimAnswer::Early { wait };
         }
         match claim.origin {
             Origin::Schedule if self.known && claim.due() <= self.record.settled_until => {
@@ -135,7 +134,7 @@ impl Step<'_, '_> {
         let now = self.now();
         match slot.state {
             State::Ended(_) => return ClaimAnswer::Finished,
-            State::Again(_) if now < slot.deadline => {
+            State::Again(_) if !slot.is_free(now) => {
                 let wait = slot.deadline.saturating_since(now);
                 return ClaimAnswer::Early { wait };
             }
