@@ -262,3 +262,24 @@ fn a_live_lease_outlasts_every_step_and_the_way_back() {
         assert!(told <= 3 * 2, "{by} ms: {told} times\n{world:?}");
     });
 }
+
+/// A server that comes up without its data, and with a clock that is set right a moment later: the
+/// window in which holders come back is as long as it was.
+#[test]
+fn a_step_forward_ends_no_grace_window() {
+    for_seeds(SEEDS * 3, |seed| {
+        let jobs = vec![job("a", "*/2 * * * * *"), job("b", "*/3 * * * * *")];
+        let mut world = World::new(seed, jobs, |chance| {
+            Duration::from_millis(1 + chance.below(20_000))
+        });
+        (0..3).for_each(|_| {
+            world.start();
+        });
+        world.run_for_about(20, 20_000);
+        world.lose_data(None);
+        world.run_for_about(0, 3_000);
+        world.step_store_clock(30_000);
+        world.run_for(Duration::from_secs(60));
+        check(&world);
+    });
+}

@@ -132,9 +132,11 @@ impl<'a> Call<'a> {
         self.now
     }
 
-    /// What is left of a grace window.
+    /// What is left of a grace window: by the store's clock, and by that of a caller who has seen
+    /// it. A jump forward must not end it before holders had their time.
     pub(super) fn grace(&self) -> Duration {
-        self.group.grace_until.saturating_since(self.now)
+        let left = self.group.grace_until.saturating_since(self.now);
+        left.max(self.caller.held_back)
     }
 
     fn expired(&self) -> bool {
