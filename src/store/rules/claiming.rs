@@ -1,9 +1,9 @@
 //! Claims: whose an occurrence is, and what becomes of one that can't be anybody's now.
 
-use super::Call;
 use super::due::FORGOTTEN;
 use super::record::{Current, Decision, Record, Slot, State, Waiting};
 use super::step::{Step, Unstarted};
+use super::{Call, is_of_before};
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
     AttemptDetail, Cause, Claim, ClaimAnswer, FencingToken, Grant, LATE_AFTER, Late, Origin,
@@ -75,12 +75,13 @@ impl Step<'_, '_> {
             return self.claim_shard(claim);
         }
         let mut waiting = self.record.waiting.iter();
-        if waiting.any(|one| one.scheduled_at == claim.due()) {
-            return self.claim_waiting(claim);
-        }
-        if claim.due() > now {
+        let waiting = waiting.find(|one| one.scheduled_at == claim.due());
+        if claim.due() > now && !waiting.is_some_and(|one| is_of_before(one.since, now)) {
             let wait = claim.due().saturating_since(now);
             return ClaimAnswer::Early { wait };
+        }
+        if waiting.is_some() {
+            return self.claim_waiting(claim);
         }
         match claim.origin {
             Origin::Schedule if self.known && claim.due() <= self.record.settled_until => {
