@@ -7,7 +7,7 @@ use test_support::clock_shim::SteppingClock;
 use test_support::probe::Run;
 use test_support::redis::RedisServer;
 
-use crate::fleet::{Fleet, Replica, SOON, instant_ns, now_ns, sleep_until_ns};
+use crate::fleet::{Fleet, SOON, instant_ns, now_ns, sleep_until_ns};
 use crate::together;
 
 const TTL: Duration = Duration::from_secs(3);
@@ -116,8 +116,9 @@ fn strike(by: i64) -> Outcome {
     clock.set(by);
     let stepped = now_ns();
     if by != 0 {
-        let noticed = |one: &Replica| one.wait_for_line(&["the store's clock jumped"]);
-        assert!(replicas.iter().map(noticed).count() == 3);
+        for one in &replicas {
+            one.wait_for_line(&["the store's clock jumped"]);
+        }
     }
     sleep_until_ns(stepped + HARM.as_nanos() as i128);
     let runs = fleet.runs();
