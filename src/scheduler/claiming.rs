@@ -259,14 +259,17 @@ impl Scheduler {
                 self.claims.settle(id);
             }
             ClaimAnswer::Early { wait } => self.claims.early(id, now, wait),
-            ClaimAnswer::Grace { wait } => self.held_back(&claim, wait, now),
+            ClaimAnswer::Grace { wait } => {
+                self.grace_until = self.grace_until.max(sent + wait);
+                self.held_back(&claim, wait, now);
+            }
             ClaimAnswer::RequestExpired => {
                 let dice = self.dice();
                 self.claims.retry(id, now, dice);
             }
             ClaimAnswer::Held(held) => {
                 self.claims.settle(id);
-                self.watch.see(&occurrence.job, &held, &self.clock, now);
+                self.watch.told_of(&occurrence.job, &held, &self.clock, now);
                 if claim.origin == Origin::RunOnce {
                     self.report(Notice::Skipped {
                         occurrence,
@@ -276,7 +279,7 @@ impl Scheduler {
             }
             ClaimAnswer::Overlap(held) => {
                 self.claims.settle(id);
-                self.watch.see(&occurrence.job, &held, &self.clock, now);
+                self.watch.told_of(&occurrence.job, &held, &self.clock, now);
                 self.report(Notice::Skipped {
                     occurrence,
                     unfinished: held,
@@ -387,6 +390,7 @@ impl Scheduler {
             .max();
         let known = answer.token.max(highest.unwrap_or_default());
         self.token_floor = self.token_floor.max(known);
+        self.remember_grace(&answer, sent);
         self.remember_birth(answer.born);
         self.placement.learn(answer.peers.clone());
         let ours: HashSet<FencingToken> = self.held.tokens().collect();
@@ -406,6 +410,18 @@ impl Scheduler {
         for opening in answer.openings {
             self.take_opening(opening, held_up, now);
         }
+    }
+
+    /// Notes until when nothing is granted. Of a window that began since this replica looked last,
+    /// and that the store's clock jumped into, nobody knows how much is left: it may be all.
+    fn remember_grace(&mut self, answer: &Observation, sent: BootTime) {
+        let jumped = std::mem::take(&mut self.jumped);
+        let is_new = self.born.is_some_and(|born| born != answer.born);
+        let grace = match jumped && is_new {
+            true => self.quarantine(),
+            false => answer.grace,
+        };
+        self.grace_until = self.grace_until.max(sent + grace);
     }
 
     fn take_over(&mut self, takeover: Takeover, now: BootTime) {

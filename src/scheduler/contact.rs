@@ -1,11 +1,12 @@
 //! Whether the store is there, and what time it is at it: what every answer tells beside itself.
 //!
 //! Must never: fill the log with an outage. What keeps the store away is told once, and again only
-//! where it has become something else.
+//! where it has become something else. Nor with a clock that stands still.
 
 use std::time::Duration;
 
 use super::lease::{Answered, Scope};
+use super::store_clock::ClockJump;
 use super::time::BootTime;
 use super::{CallResult, Notice, Scheduler};
 
@@ -17,6 +18,10 @@ const OTHER_REASON_TOLD_AFTER: Duration = Duration::from_secs(5);
 /// can read fails every call that touches it, and no other.
 const SAME_REASON_TOLD_AFTER: Duration = Duration::from_secs(60);
 
+/// How long after a jump of a clock was told another one the same way is. After a step back the
+/// store's time stands still for up to a minute, and each answer shows that anew.
+const SAME_JUMP_TOLD_AFTER: Duration = Duration::from_secs(60);
+
 /// How it stands between this replica and its store.
 #[derive(Debug, Default)]
 pub(super) struct Contact {
@@ -25,6 +30,8 @@ pub(super) struct Contact {
     is_told: bool,
     /// Why the store was away, as people were told last, and when.
     told: Option<(String, BootTime)>,
+    /// When a jump of a clock was told last, and whether it was forward.
+    jump_told: Option<(BootTime, bool)>,
 }
 
 impl Contact {
@@ -49,6 +56,18 @@ impl Contact {
     fn heard(&mut self) -> Option<(BootTime, bool)> {
         let is_told = std::mem::take(&mut self.is_told);
         self.away_since.take().map(|since| (since, is_told))
+    }
+
+    /// A clock jumped; answers whether people are to be told.
+    fn jumped(&mut self, jump: ClockJump, now: BootTime) -> bool {
+        let forward = jump.millis > 0;
+        let known =
+            |(at, way): &(BootTime, bool)| *way == forward && now < *at + SAME_JUMP_TOLD_AFTER;
+        let tell = !self.jump_told.as_ref().is_some_and(known);
+        if tell {
+            self.jump_told = Some((now, forward));
+        }
+        tell
     }
 }
 
@@ -79,8 +98,11 @@ impl Scheduler {
                     self.watch.look_now(Scope::All, now);
                 }
                 if let Some(jump) = self.clock.learn(sent, now, answered.now) {
-                    self.report(Notice::ClockJumped(jump));
+                    if self.contact.jumped(jump, now) {
+                        self.report(Notice::ClockJumped(jump));
+                    }
                     self.upkeep.disturbed();
+                    self.jumped |= jump.millis > 0;
                     self.watch.look_now(Scope::All, now);
                 }
                 Some(answered)
@@ -120,5 +142,15 @@ mod tests {
         }
         assert_eq!(told, 3);
         assert!(contact.failed("closed", at(121)), "another reason");
+    }
+    #[test]
+    fn a_clock_that_stands_still_is_told_once_and_its_way_back_too() {
+        let mut contact = Contact::default();
+        let back = ClockJump { millis: -1_000 };
+        let told = (0..60).filter(|second| contact.jumped(back, at(*second)));
+        assert_eq!(told.count(), 1);
+        assert!(contact.jumped(ClockJump { millis: 30_000 }, at(60)));
+        assert!(contact.jumped(back, at(61)), "the other way");
+        assert!(contact.jumped(back, at(121)), "long ago");
     }
 }

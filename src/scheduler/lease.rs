@@ -151,6 +151,9 @@ pub struct Caller {
     /// By the store's clock: a claim that arrives later does nothing. It keeps a claim that
     /// was stuck in a frozen server from coming alive when its sender has long given up.
     pub send_by: Option<Timestamp>,
+    /// For how long still nothing is granted to it, by its own clock: what is left of a grace
+    /// window that it has seen. The store's clock may have jumped over the rest.
+    pub held_back: Duration,
 }
 
 /// An answer, stamped with the store's time at which it was given.

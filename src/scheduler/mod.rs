@@ -124,6 +124,12 @@ pub struct Scheduler {
     born: Option<Timestamp>,
     contact: Contact,
     grace_told: bool,
+    /// Until when nothing is granted, as far as this replica has seen; counted from before the
+    /// store was asked.
+    grace_until: BootTime,
+    /// The store's clock jumped forward, and no look has shown yet whether it lost data too: the
+    /// grace window of that may have been jumped over. Until then nothing is claimed.
+    jumped: bool,
     draining: bool,
     finished: bool,
     effects: VecDeque<Effect>,
@@ -183,6 +189,8 @@ impl Scheduler {
             born: None,
             contact: Contact::default(),
             grace_told: false,
+            grace_until: now,
+            jumped: false,
             draining: false,
             finished: false,
             effects: VecDeque::new(),
@@ -252,7 +260,9 @@ impl Scheduler {
             self.claim_deferred(now);
             self.look_for_what_was_left(now);
         }
-        while let Some(claims) = self.claims.take_ready(now) {
+        while !self.jumped
+            && let Some(claims) = self.claims.take_ready(now)
+        {
             for batch in batches(claims, |claim| (&claim.occurrence.job, claim.shard)) {
                 self.effects.push_back(Effect::Claim(batch));
             }
@@ -291,7 +301,7 @@ impl Scheduler {
             deferred.and_then(|at| self.clock.boot_time_of(at)),
             registration,
             self.keep_up_at(),
-            self.claims.next_wakeup(),
+            self.claims.next_wakeup().filter(|_| !self.jumped),
             self.held.next_wakeup(),
             self.watch.next_wakeup(),
         ]
@@ -303,16 +313,22 @@ impl Scheduler {
     /// Under which conditions a call that may take `timeout` is made. While draining, claims are
     /// long past their own deadline: they tell what was granted before, and are granted nothing.
     pub fn caller(&self, now: BootTime, timeout: Duration) -> Caller {
-        let longest = self.table.longest_ttl().unwrap_or(margins::SHORTEST_TTL);
         Caller {
             replica: self.settings.replica.clone(),
-            quarantine: longest + Margins::of(longest).call_timeout(),
+            quarantine: self.quarantine(),
             token_floor: self.token_floor,
             send_by: match self.draining {
                 true => Some(Timestamp::from_millis(i64::MIN)),
                 false => self.clock.reached(now).map(|reached| reached + timeout),
             },
+            held_back: self.grace_until.saturating_since(now),
         }
+    }
+
+    /// How long holders get to come back after a loss.
+    fn quarantine(&self) -> Duration {
+        let longest = self.table.longest_ttl().unwrap_or(margins::SHORTEST_TTL);
+        longest + Margins::of(longest).call_timeout()
     }
 
     /// The store's time, as far as it is known.

@@ -8,8 +8,9 @@
 //!   run true since before the lease's last renewal. This arm keeps takeover at TTL plus the
 //!   delay in ordinary times.
 //!
-//! A lease that ends later than any could is one of before a step back of that clock: the first of
-//! the two holds for it, and all leases are looked at while there are such.
+//! The first of the two asks that clock for nothing: after a step back it stands still for a while,
+//! or a deadline lies ahead of it by as much, and no look at what ran out shows the lease. So when a
+//! lease has stood unchanged for that long, all are looked at.
 //!
 //! Either way this replica's own connection must have been healthy for a while, so that one
 //! that has just come back from a partition looks before it takes.
@@ -48,6 +49,14 @@ pub(super) struct Watch {
 struct Watched {
     held: Held,
     first_seen: BootTime,
+}
+
+impl Watched {
+    /// Until when it stands unchanged if nobody renews it in time: then it is over, whatever the
+    /// store's clock says.
+    fn unchanged_until(&self) -> BootTime {
+        self.first_seen + self.held.ttl + watch_delay(self.held.ttl)
+    }
 }
 
 /// A lease that may be claimed.
@@ -129,8 +138,9 @@ impl Watch {
         self.forget_settled(observation, scope, store_now);
         let mut takeovers = Vec::new();
         for lease in observation.leases.iter().filter(|lease| watched(lease)) {
-            let ready_at = self.see(&lease.job, &lease.held, clock, now);
-            let over = lease.held.sighting.deadline < store_now || is_ahead(&lease.held, store_now);
+            let seen = self.see(&lease.job, &lease.held, now);
+            let ready_at = self.ready_at(&seen, clock);
+            let over = seen.held.sighting.deadline < store_now || seen.unchanged_until() <= now;
             if over && ready_at <= now {
                 takeovers.push(takeover(&lease.job, &lease.held));
             }
@@ -162,14 +172,23 @@ impl Watch {
         free
     }
 
-    /// Notes a lease that an answer told of.
-    pub(super) fn see(
+    /// Notes a lease that an answer told of, and looks when it may be taken over.
+    pub(super) fn told_of(
         &mut self,
         job: &JobName,
         held: &Held,
         clock: &StoreClock,
         now: BootTime,
-    ) -> BootTime {
+    ) {
+        let seen = self.see(job, held, now);
+        let ready_at = self.ready_at(&seen, clock);
+        if ready_at > now {
+            self.next_look = self.next_look.min(ready_at);
+        }
+    }
+
+    /// Notes a lease: since when it is as it is.
+    fn see(&mut self, job: &JobName, held: &Held, now: BootTime) -> Watched {
         let fresh = Watched {
             held: held.clone(),
             first_seen: now,
@@ -179,12 +198,7 @@ impl Watch {
         if entry.held.sighting != held.sighting {
             *entry = fresh;
         }
-        let watched = entry.clone();
-        let ready_at = self.ready_at(&watched, clock);
-        if ready_at > now {
-            self.next_look = self.next_look.min(ready_at);
-        }
-        ready_at
+        entry.clone()
     }
 
     /// Drops what a look at overdue leases no longer shows: renewed, ended or taken.
@@ -202,7 +216,7 @@ impl Watch {
     fn ready_at(&self, watched: &Watched, clock: &StoreClock) -> BootTime {
         let Held { sighting, ttl, .. } = watched.held;
         let delay = watch_delay(ttl);
-        let unchanged = watched.first_seen + ttl + delay;
+        let unchanged = watched.unchanged_until();
         let renewed_at = sighting.deadline - ttl;
         let trusted = clock
             .trusted_since()
@@ -239,8 +253,13 @@ impl Watch {
             .filter(|at| *at > now)
             .min();
         self.next_look = next.map_or(regular, |at| at.min(regular));
-        if self.seen.values().any(|one| is_ahead(&one.held, store_now)) {
-            // A look at what ran out would not show whether they are still renewed.
+        let next_look = self.next_look;
+        let hidden = |one: &Watched| {
+            let lasts = one.held.sighting.deadline >= store_now;
+            is_ahead(&one.held, store_now) || lasts && one.unchanged_until() <= next_look
+        };
+        if self.seen.values().any(hidden) {
+            // A look at what ran out by the store's clock would not show them.
             self.scope = Scope::All;
         }
         if let Some(scope) = self.again.take() {

@@ -75,6 +75,7 @@ async fn write_attempt(store: &SqliteStore, name: &str, usage: Option<Usage>) {
         quarantine: Duration::ZERO,
         token_floor: FencingToken::default(),
         send_by: None,
+        held_back: Duration::ZERO,
     };
     let job = JobName::new(name).expect("a name");
     let jobs = [Enrolment {

@@ -78,6 +78,7 @@ impl Peer {
             quarantine: Duration::ZERO,
             token_floor: FencingToken::default(),
             send_by: None,
+            held_back: Duration::ZERO,
         };
         Self { store, caller }
     }

@@ -28,6 +28,7 @@ macro_rules! conformance {
                     a_new_job_never_runs_its_past
                     registering_again_settles_nothing
                     a_claim_that_arrives_after_its_own_deadline_does_nothing
+                    a_caller_who_has_seen_a_grace_window_is_granted_nothing_in_it
                     tokens_rise_at_every_grant_above_the_floor_and_fit_53_bits
                 }
                 leases {

@@ -3,6 +3,7 @@
 //! Tests start in the order of their names. The first, `closing`, takes five minutes, and others run
 //! beside it.
 
+mod clocks;
 mod closing;
 mod commands;
 mod crash;

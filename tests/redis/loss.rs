@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use soloist::scheduler::lease::{
-    Claim, ClaimAnswer, FencingToken, Grant, Origin, Outcome, ReleaseAnswer, RenewalAnswer, RunId,
-    Scope,
+    Claim, ClaimAnswer, FencingToken, Grant, Origin, Outcome, Release, ReleaseAnswer,
+    RenewalAnswer, RunId, Scope,
 };
 use soloist::store::redis::RedisStore;
-use soloist::store::{Caller, Standing, Store, StoreEvent};
+use soloist::store::{Answered, Caller, Observation, Standing, Store, StoreEvent};
 use test_support::clock_shim::SteppingClock;
 use test_support::redis::RedisServer;
 
@@ -301,6 +301,51 @@ async fn a_clock_set_back_a_little_stands_still_and_far_opens_a_grace_window() {
         }
     };
     assert!(third.token > won.token, "whatever the clock does");
+}
+
+/// A retry waits for its time, and not for the clock's way back.
+#[tokio::test]
+async fn a_retry_waits_out_a_small_step_back_and_a_grace_window_after_a_far_one() {
+    const WAIT: Duration = Duration::from_secs(300);
+    const DAY_MS: i64 = 86_400_000;
+    let clock = SteppingClock::new();
+    let server = RedisServer::options()
+        .environment(clock.environment())
+        .start();
+    let store = fresh_store(&server).await;
+    let mut one = caller("one");
+    one.quarantine = SHORT_QUARANTINE;
+    let first = claim("flaky", just_due(&store).await);
+    let grant = win(&store, &one, &first).await;
+    let failed = [Release {
+        retry_after: Some(WAIT),
+        ..release(&first, &grant, Outcome::Failed)
+    }];
+    store.release(&one, &failed).await.unwrap();
+    let again = Claim {
+        run_id: RunId::new(uuid::Uuid::new_v4()),
+        ..first
+    };
+
+    clock.set(-30_000);
+    let answer = ask(&store, &one, &again).await;
+    assert!(
+        matches!(answer, ClaimAnswer::Early { wait } if wait <= WAIT + SHORT_QUARANTINE),
+        "{answer:?}"
+    );
+
+    clock.set(-DAY_MS);
+    let far = observe_all(&store, &one).await.answer;
+    assert_eq!(far.grace, SHORT_QUARANTINE);
+    assert_eq!(far.openings[0].occurrence, again.occurrence);
+    tokio::time::sleep(far.grace).await;
+    let next = win(&store, &one, &again).await;
+    assert!(next.token > grant.token && next.attempt == 2, "{next:?}");
+}
+
+async fn observe_all(store: &RedisStore, caller: &Caller) -> Answered<Observation> {
+    let answered = store.observe(caller, &info(), Scope::All).await;
+    answered.expect("a server that answers")
 }
 
 #[tokio::test]

@@ -76,6 +76,7 @@ pub(crate) fn caller(name: &str) -> Caller {
         quarantine: QUARANTINE,
         token_floor: FencingToken::default(),
         send_by: None,
+        held_back: Duration::ZERO,
     }
 }
 

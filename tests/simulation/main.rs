@@ -5,6 +5,7 @@
 mod accounting;
 mod calls;
 mod chance;
+mod clock_steps;
 mod clocks;
 mod direct;
 mod guards;

@@ -26,7 +26,7 @@ pub(crate) use crate::chance::Chance;
 use crate::happening::Happening;
 
 /// When every world begins: 2026-11-20T22:00:00Z.
-const GENESIS_MS: i64 = 1_795_212_000_000;
+pub(crate) const GENESIS_MS: i64 = 1_795_212_000_000;
 
 /// How long a call waits for its answer, as the driver has it.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -220,6 +220,12 @@ impl World {
 
     pub(crate) fn is_alive(&self, number: usize) -> bool {
         self.replicas[number].scheduler.is_some()
+    }
+
+    /// How many notices of all replicas have this in them.
+    pub(crate) fn notices_with(&self, part: &str) -> usize {
+        let notices = self.replicas.iter().flat_map(|one| &one.notices);
+        notices.filter(|notice| notice.contains(part)).count()
     }
 
     /// The ledger, newest first.

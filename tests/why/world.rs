@@ -127,6 +127,7 @@ impl World {
             quarantine: Duration::from_secs(30),
             token_floor: FencingToken::default(),
             send_by: None,
+            held_back: Duration::ZERO,
         }
     }
 

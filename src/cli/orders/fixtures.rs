@@ -226,6 +226,7 @@ fn caller(name: &str) -> Caller {
         quarantine: Duration::from_secs(16),
         token_floor: FencingToken::default(),
         send_by: None,
+        held_back: Duration::ZERO,
     }
 }
 

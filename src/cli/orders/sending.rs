@@ -65,6 +65,7 @@ impl<'s> Sender<'s> {
             quarantine: longest + Margins::of(longest).call_timeout(),
             token_floor: FencingToken::default(),
             send_by: None,
+            held_back: Duration::ZERO,
         };
         Self {
             store,

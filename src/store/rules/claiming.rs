@@ -1,9 +1,9 @@
 //! Claims: whose an occurrence is, and what becomes of one that can't be anybody's now.
 
-use super::Call;
 use super::due::FORGOTTEN;
 use super::record::{Current, Decision, Record, Slot, State, Waiting};
 use super::step::{Step, Unstarted};
+use super::{Call, is_of_before};
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
     AttemptDetail, Cause, Claim, ClaimAnswer, FencingToken, Grant, LATE_AFTER, Late, Origin,
@@ -70,17 +70,17 @@ impl Step<'_, '_> {
             return ClaimAnswer::RequestExpired;
         }
         let now = self.now();
-        // What was granted before was due, by a clock that has stepped back since.
-        let takes_over = claim.watched.is_some() && self.current_at(claim.due()).is_some();
-        if claim.due() > now && !takes_over {
-            let wait = claim.due().saturating_since(now);
-            return ClaimAnswer::Early { wait };
-        }
+        // What was taken up before was due, by a clock that may have stepped back since.
         if self.current_at(claim.due()).is_some() {
             return self.claim_shard(claim);
         }
         let mut waiting = self.record.waiting.iter();
-        if waiting.any(|one| one.scheduled_at == claim.due()) {
+        let waiting = waiting.find(|one| one.scheduled_at == claim.due());
+        if claim.due() > now && !waiting.is_some_and(|one| is_of_before(one.since, now)) {
+            let wait = claim.due().saturating_since(now);
+            return ClaimAnswer::Early { wait };
+        }
+        if waiting.is_some() {
             return self.claim_waiting(claim);
         }
         match claim.origin {
@@ -135,7 +135,7 @@ impl Step<'_, '_> {
         let now = self.now();
         match slot.state {
             State::Ended(_) => return ClaimAnswer::Finished,
-            State::Again(_) if now < slot.deadline => {
+            State::Again(_) if !slot.is_free(now) => {
                 let wait = slot.deadline.saturating_since(now);
                 return ClaimAnswer::Early { wait };
             }

@@ -78,6 +78,13 @@ pub(super) fn time_us(group: &Group, clock_us: i64) -> i64 {
     }
 }
 
+/// Whether something that began at `since` did so before a step back of the clock that was not
+/// waited out: it lies ahead of now by as much.
+fn is_of_before(since: Timestamp, now: Timestamp) -> bool {
+    let tolerated = Duration::from_micros(STEP_BACK_TOLERATED_US.unsigned_abs());
+    since >= now + tolerated
+}
+
 fn is_large_step_back(group: &Group, clock_us: i64) -> bool {
     group.clock_us - clock_us >= STEP_BACK_TOLERATED_US
 }
@@ -132,9 +139,11 @@ impl<'a> Call<'a> {
         self.now
     }
 
-    /// What is left of a grace window.
+    /// What is left of a grace window: by the store's clock, and by that of a caller who has seen
+    /// it. A jump forward must not end it before holders had their time.
     pub(super) fn grace(&self) -> Duration {
-        self.group.grace_until.saturating_since(self.now)
+        let left = self.group.grace_until.saturating_since(self.now);
+        left.max(self.caller.held_back)
     }
 
     fn expired(&self) -> bool {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::forgetting::Day;
-use super::text;
+use super::{is_of_before, text};
 use crate::scheduler::job::{JobName, OnCrash};
 use crate::scheduler::lease::{
     AttemptDetail, Cause, FencingToken, Held, Late, Occurrence, Opening, Origin, Outcome, Replica,
@@ -347,11 +347,12 @@ impl Record {
 }
 
 impl Slot {
-    /// Anybody may claim it.
-    fn is_free(&self, now: Timestamp) -> bool {
+    /// Anybody may claim it. A wait of before a step back of the clock would last for as long as
+    /// the step was.
+    pub(in crate::store) fn is_free(&self, now: Timestamp) -> bool {
         match self.state {
             State::Idle => true,
-            State::Again(_) => self.deadline <= now,
+            State::Again(_) => self.deadline <= now || is_of_before(self.since, now),
             State::Running | State::Ended(_) => false,
         }
     }

@@ -274,6 +274,21 @@ pub(crate) async fn a_claim_that_arrives_after_its_own_deadline_does_nothing<F: 
     assert!(matches!(late.claim(&claim).await, ClaimAnswer::Granted(_)));
 }
 
+pub(crate) async fn a_caller_who_has_seen_a_grace_window_is_granted_nothing_in_it<F: Fixture>(
+    bench: &Bench<F>,
+) {
+    let a = bench.replica("a").await;
+    let claim = a.first_claim("report").await;
+    let mut held_back = a.clone();
+    held_back.caller.held_back = Duration::from_secs(60);
+    match held_back.claim_when_due(&claim).await {
+        ClaimAnswer::Grace { wait } => assert_eq!(wait, held_back.caller.held_back),
+        other => panic!("held back, and told {other:?}"),
+    }
+    // By the store's clock there is none, and who has seen none is granted it.
+    a.win(&claim).await;
+}
+
 pub(crate) async fn tokens_rise_at_every_grant_above_the_floor_and_fit_53_bits<F: Fixture>(
     bench: &Bench<F>,
 ) {

@@ -210,6 +210,7 @@ impl Scene {
             quarantine: Duration::from_secs(10),
             token_floor: FencingToken::default(),
             send_by: None,
+            held_back: Duration::ZERO,
         };
         let orders = [order];
         let sent = self.store.order(&caller, &orders);

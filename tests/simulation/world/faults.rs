@@ -39,6 +39,7 @@ impl World {
             quarantine: Duration::from_secs(16),
             token_floor: FencingToken::default(),
             send_by: None,
+            held_back: Duration::ZERO,
         };
         let answer = self.store.order(&caller, order);
         self.spread_news();

@@ -21,6 +21,7 @@ fn caller() -> Caller {
         quarantine: Duration::ZERO,
         token_floor: FencingToken::default(),
         send_by: None,
+        held_back: Duration::ZERO,
     }
 }
 

@@ -34,6 +34,7 @@ fn kept(came: impl IntoIterator<Item = NeverStarted>) -> Vec<i64> {
         quarantine: Duration::ZERO,
         token_floor: FencingToken::default(),
         send_by: None,
+        held_back: Duration::ZERO,
     };
     let mut group = Group::default();
     let mut call = Call::begin(&mut group, &caller, 1_000_000_000, &Life::Steady);
