@@ -250,6 +250,9 @@ impl Scheduler {
     fn answered(&mut self, claim: Claim, answer: ClaimAnswer, sent: BootTime, now: BootTime) {
         let id = claim.run_id;
         let occurrence = claim.occurrence.clone();
+        if self.memory.answered(&claim, &answer) {
+            self.ask_about_one(&occurrence.job);
+        }
         match answer {
             ClaimAnswer::Granted(grant) => {
                 self.claims.settle(id);

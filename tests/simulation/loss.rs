@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use soloist::scheduler::job::{Job, OnCrash};
-use soloist::scheduler::lease::FencingToken;
+use soloist::scheduler::job::{Job, JobName, OnCrash};
+use soloist::scheduler::lease::{Cause, FencingToken, Order, OrderAnswer, OrderKind, RunId};
+use uuid::Uuid;
 
 use crate::laws::{for_seeds, job};
 use crate::world::{Chance, Run, World};
@@ -114,5 +115,104 @@ fn after_a_loss_jobs_go_on_by_their_schedules() {
         let schedule = &snapshot.jobs[0].schedule;
         assert!(schedule.starts_with("*/10 * * * * *"), "{schedule:?}");
         assert_eq!(snapshot.grace, Duration::ZERO);
+    });
+}
+
+/// A person asks for something of a job.
+fn order(world: &mut World, job: &str, what: OrderKind) -> OrderAnswer {
+    let id = u128::from(world.chance.next());
+    world.order(Order {
+        job: JobName::new(job).expect("a name"),
+        what,
+        by: "alice@desk".to_owned(),
+        id: RunId::new(Uuid::from_u128(id)),
+        retention: world.jobs[0].retention,
+        dependents: Default::default(),
+    })
+}
+
+/// When a replica that is well has seen what was done a moment ago.
+const SEEN: Duration = Duration::from_millis(100);
+
+#[test]
+fn a_paused_job_stays_paused_whatever_is_lost() {
+    for_seeds(SEEDS, |seed| {
+        let jobs = vec![
+            job("ten", "*/10 * * * * *"),
+            // Nothing of it falls due between its pause and the loss.
+            job("seldom", "0 */10 * * * *"),
+        ];
+        let mut world = World::new(seed, jobs, any_length);
+        (0..3).for_each(|_| {
+            world.start();
+        });
+        world.run_for_about(20, 20_000);
+        let early = world.chance.percent(30).then(|| world.image());
+        world.run_for_about(0, 25_000);
+        for name in ["ten", "seldom"] {
+            let paused = order(&mut world, name, OrderKind::Pause);
+            assert!(matches!(paused, OrderAnswer::Paused { .. }), "{paused:?}");
+        }
+        let since = world.store_now();
+        world.run_for(SEEN);
+        world.run_for_about(0, 25_000);
+        for _ in 0..3 {
+            let one = world.chance.below(3) as usize;
+            let crash = world.chance.percent(30);
+            if crash {
+                world.crash(one);
+            }
+            world.lose_data(early.clone());
+            world.run_for_about(20, 40_000);
+            if crash {
+                world.revive(one);
+            }
+            world.run_for_about(0, 40_000);
+        }
+        world.run_for(Duration::from_secs(700));
+        let started = world.runs.values().filter(|run| run.scheduled_at > since);
+        assert_eq!(started.count(), 0, "{world:?}");
+        for state in world.snapshot().jobs {
+            let pause = state.paused.expect("it is paused");
+            assert_eq!(pause.by, "alice@desk");
+            assert_eq!(pause.since, since, "{world:?}");
+        }
+
+        order(&mut world, "ten", OrderKind::Resume);
+        let resumed = world.store_now();
+        world.run_for(Duration::from_secs(60));
+        let after = world.runs.values().filter(|run| run.scheduled_at > resumed);
+        assert!(after.count() > 0, "{world:?}");
+        let lines = world.history();
+        let skipped = lines
+            .iter()
+            .find(|line| line.job.as_str() == "ten" && line.detail.cause == Some(Cause::Paused));
+        let reason = skipped.and_then(|line| line.detail.reason.as_deref());
+        assert!(
+            reason.is_some_and(|text| text.contains("alice@desk")),
+            "{reason:?}"
+        );
+    });
+}
+
+#[test]
+fn a_pause_that_was_ended_does_not_come_back_with_an_older_ledger() {
+    for_seeds(SEEDS, |seed| {
+        let mut world = World::new(seed, vec![job("ten", "*/10 * * * * *")], any_length);
+        (0..3).for_each(|_| {
+            world.start();
+        });
+        world.run_for_about(20, 20_000);
+        order(&mut world, "ten", OrderKind::Pause);
+        world.run_for(SEEN);
+        world.run_for_about(0, 25_000);
+        let paused = world.chance.percent(50).then(|| world.image());
+        world.run_for_about(0, 25_000);
+        order(&mut world, "ten", OrderKind::Resume);
+        world.run_for(SEEN);
+        world.run_for_about(0, 25_000);
+        world.lose_data(paused);
+        world.run_for(Duration::from_secs(60));
+        assert_eq!(world.snapshot().jobs[0].paused, None, "{world:?}");
     });
 }

@@ -143,6 +143,7 @@ impl World {
             change,
             retention: job.retention,
             again: false,
+            pause: None,
         };
         let caller = Self::caller("r1");
         let asked = self

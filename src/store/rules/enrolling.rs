@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Call;
 
-use super::record::{Decision, News, Record, Suspension, Waiting};
+use super::record::{Decision, News, Paused, Record, Suspension, Waiting};
 use super::step::Step;
 use crate::scheduler::lease::{
     Cause, Enrolment, Origin, Outcome, Registration, RunId, ScheduleChange,
@@ -22,6 +22,7 @@ impl Call<'_> {
         let mut step = Step::begin(self, record);
         let new = !step.known;
         step.note_table(enrolment.again);
+        let pause_came_back = step.recall(enrolment);
         let former = step.enrol(enrolment);
         let (record, now) = (&step.record, step.now());
         let registration = Registration {
@@ -30,6 +31,9 @@ impl Call<'_> {
             former_schedule: former,
             fresh_for: record.mark_is_fresh_for(now),
             openings: record.openings(&enrolment.job, now),
+            paused: record.paused.as_ref().map(Paused::shown),
+            pause_came_back,
+            born: step.born(),
         };
         match new {
             true => step.decide_anew(registration),

@@ -45,6 +45,7 @@ mod forgetting;
 mod joining;
 mod keeping;
 mod ordering;
+mod recalling;
 mod record;
 mod step;
 mod stopping;
@@ -55,7 +56,7 @@ mod waiting;
 pub(super) use self::forgetting::Verdict;
 #[cfg(test)]
 pub(super) use self::record::Waiting;
-pub(super) use self::record::{Decision, Entry, Group, Life, News, Record, State};
+pub(super) use self::record::{Decision, Entry, Group, Life, News, Paused, Record, State};
 
 use crate::scheduler::lease::FencingToken;
 use crate::scheduler::time::Timestamp;

@@ -433,6 +433,8 @@ pub(in crate::store) enum News {
     Opening,
     /// A holder is to end its attempt.
     Stop,
+    /// The job was paused, or its pause ended.
+    PauseChanged,
 }
 
 /// What comes of a request.

@@ -66,6 +66,11 @@ impl<'s, 'c> Step<'s, 'c> {
         self.call.now
     }
 
+    /// Since when the ledger remembers everything.
+    pub(super) fn born(&self) -> Timestamp {
+        self.call.group.born
+    }
+
     /// Ends with an answer.
     pub(super) fn decide<A>(self, answer: A) -> Decision<A> {
         // A job with a line is a job that the ledger knows.

@@ -58,6 +58,7 @@ fn enrolment(again: bool) -> Enrolment {
             age: DAY,
         },
         again,
+        pause: None,
     }
 }
 
