@@ -391,6 +391,7 @@ impl Scheduler {
         let known = answer.token.max(highest.unwrap_or_default());
         self.token_floor = self.token_floor.max(known);
         self.remember_birth(answer.born);
+        self.heard_of_grace(answer.grace);
         self.placement.learn(answer.peers.clone());
         let ours: HashSet<FencingToken> = self.held.tokens().collect();
         let table = &self.table;

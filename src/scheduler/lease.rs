@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 pub use self::asking::{
     CommonInstant, Enrolment, Observation, ObservedLease, Opening, Order, OrderAnswer, OrderKind,
-    Pause, Peer, Registration, ScheduleChange, Scope, SeenPause,
+    Pause, Peer, Registration, ScheduleChange, Scope, Seen, SeenPause,
 };
 pub use self::claim::{
     Claim, ClaimAnswer, Dependent, Dependents, Grant, Held, Origin, Retention, Sighting,

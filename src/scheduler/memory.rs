@@ -4,6 +4,7 @@
 //!  enrolled, answered ─▶ remembered ── the ledger began anew ─▶ told with the enrolment
 //!  a pause began or ended (news) ─▶ asked about: all jobs
 //!  a claim met a suspension ──────▶ asked about: that job
+//!  the grace window is over ──────▶ asked about: all jobs, so that what is lost is written down
 //! ```
 //!
 //! A look shows what is to be done, and nothing of a job that is paused, so that its price stays
@@ -13,20 +14,24 @@
 //! Must never: decide by what it remembers; it is the ledger's, and may be old.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use super::job::JobName;
-use super::lease::{Claim, ClaimAnswer, Enrolment, Origin, Registration, SeenPause};
+use super::lease::{Claim, ClaimAnswer, Enrolment, Origin, Registration, Seen, SeenPause};
 use super::time::Timestamp;
 use super::{Purpose, Scheduler};
 
-/// What is remembered, by job.
+/// What is remembered.
 #[derive(Debug, Default)]
-pub(super) struct Memory(HashMap<JobName, Seen>);
+pub(super) struct Memory {
+    jobs: HashMap<JobName, Known>,
+    /// The ledger began anew, and its grace window may last.
+    grace_lasts: bool,
+}
 
 #[derive(Debug, Default)]
-struct Seen {
-    /// The newest pause, and whether it is over.
-    pause: Option<SeenPause>,
+struct Known {
+    seen: Seen,
     /// The suspension that a claim met last, by its beginning.
     suspended_since: Option<Timestamp>,
 }
@@ -40,11 +45,12 @@ impl Memory {
         known: &Registration,
         born: Option<Timestamp>,
     ) {
-        let seen = self.0.entry(job.clone()).or_default();
+        let seen = self.jobs.entry(job.clone()).or_default();
+        seen.settled(known.settled_until);
         match &known.paused {
             Some(pause) => {
                 let pause = pause.clone();
-                seen.pause = Some(SeenPause { pause, over: false });
+                seen.seen.pause = Some(SeenPause { pause, over: false });
             }
             None if born == Some(known.born) => seen.pause_is_over(),
             None => {}
@@ -54,14 +60,17 @@ impl Memory {
     /// The ledger answered a claim. True: it is to be asked how the job stands.
     pub(super) fn answered(&mut self, claim: &Claim, answer: &ClaimAnswer) -> bool {
         let due = claim.occurrence.scheduled_at;
-        let seen = self.0.entry(claim.occurrence.job.clone()).or_default();
+        let seen = self.jobs.entry(claim.occurrence.job.clone()).or_default();
+        if is_settled(claim, answer) {
+            seen.settled(due);
+        }
         match answer {
             ClaimAnswer::Suspended { since } => {
                 seen.suspended_since.replace(*since) != Some(*since)
             }
             // Nothing of the schedule is granted in a pause.
             ClaimAnswer::Granted(_) if claim.origin == Origin::Schedule => {
-                let pause = seen.pause.as_ref();
+                let pause = seen.seen.pause.as_ref();
                 if pause.is_some_and(|seen| seen.pause.since < due) {
                     seen.pause_is_over();
                 }
@@ -71,14 +80,41 @@ impl Memory {
         }
     }
 
-    fn pause(&self, job: &JobName) -> Option<SeenPause> {
-        self.0.get(job).and_then(|seen| seen.pause.clone())
+    /// What was seen of a job.
+    fn seen(&self, job: &JobName) -> Seen {
+        let known = self.jobs.get(job);
+        known.map(|known| known.seen.clone()).unwrap_or_default()
     }
 }
 
-impl Seen {
+/// Whether the answer to a claim shows that its instant is settled.
+fn is_settled(claim: &Claim, answer: &ClaimAnswer) -> bool {
+    match answer {
+        ClaimAnswer::Granted(_)
+        | ClaimAnswer::Held(_)
+        | ClaimAnswer::Overlap(_)
+        | ClaimAnswer::Waiting
+        | ClaimAnswer::Skipped(_)
+        | ClaimAnswer::Finished
+        | ClaimAnswer::TooLate
+        | ClaimAnswer::Closed => {
+            claim.origin == Origin::Schedule && claim.claim_by != Claim::ONLY_ASKS
+        }
+        ClaimAnswer::NoRoom
+        | ClaimAnswer::Suspended { .. }
+        | ClaimAnswer::Early { .. }
+        | ClaimAnswer::Grace { .. }
+        | ClaimAnswer::RequestExpired => false,
+    }
+}
+
+impl Known {
+    fn settled(&mut self, until: Timestamp) {
+        self.seen.settled_until = self.seen.settled_until.max(Some(until));
+    }
+
     fn pause_is_over(&mut self) {
-        if let Some(seen) = &mut self.pause {
+        if let Some(seen) = &mut self.seen.pause {
             seen.over = true;
         }
     }
@@ -93,10 +129,19 @@ impl Scheduler {
             let mut enrolments = self.table.enrolments();
             for one in &mut enrolments {
                 one.again = true;
-                one.pause = self.memory.pause(&one.job);
+                one.seen = self.memory.seen(&one.job);
             }
+            self.memory.grace_lasts = true;
             self.registration.waiting.retain(|one| !one.again);
             self.registration.waiting.extend(enrolments);
+        }
+    }
+
+    /// The grace window of the ledger lasts for so long. When it is over, whoever asks has written
+    /// down what nobody can tell any more.
+    pub(super) fn heard_of_grace(&mut self, left: Duration) {
+        if left.is_zero() && std::mem::take(&mut self.memory.grace_lasts) {
+            self.ask_about_all();
         }
     }
 
@@ -116,11 +161,15 @@ impl Scheduler {
         }
     }
 
-    fn ask_about(&mut self, mut enrolments: Vec<Enrolment>) {
+    /// Asks the ledger how some jobs stand.
+    pub(super) fn ask_about(&mut self, mut enrolments: Vec<Enrolment>) {
         let waiting = &mut self.registration.waiting;
         let asked: HashSet<JobName> = waiting.iter().map(|one| one.job.clone()).collect();
         enrolments.retain(|one| !asked.contains(&one.job));
-        enrolments.iter_mut().for_each(|one| one.again = true);
+        for one in &mut enrolments {
+            one.again = true;
+            one.seen.settled_until = self.memory.seen(&one.job).settled_until;
+        }
         waiting.extend(enrolments);
     }
 

@@ -192,7 +192,7 @@ pub(crate) fn enrolment(job: &JobName) -> Enrolment {
         change: None,
         retention: RETENTION,
         again: false,
-        pause: None,
+        seen: Default::default(),
     }
 }
 

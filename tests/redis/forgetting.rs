@@ -25,7 +25,7 @@ fn enrolment(name: &str, again: bool) -> Enrolment {
         change: None,
         retention: RETENTION,
         again,
-        pause: None,
+        seen: Default::default(),
     }
 }
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use soloist::scheduler::job::{Job, JobName, OnCrash};
 use soloist::scheduler::lease::{Cause, FencingToken, Order, OrderAnswer, OrderKind, RunId};
+use soloist::scheduler::time::Timestamp;
 use uuid::Uuid;
 
+use crate::accounting::fates;
 use crate::laws::{for_seeds, job};
 use crate::world::{Chance, Run, World};
 
@@ -214,5 +216,69 @@ fn a_pause_that_was_ended_does_not_come_back_with_an_older_ledger() {
         world.lose_data(paused);
         world.run_for(Duration::from_secs(60));
         assert_eq!(world.snapshot().jobs[0].paused, None, "{world:?}");
+    });
+}
+
+#[test]
+fn what_nobody_can_tell_after_a_loss_of_all_data_is_one_missed_fate() {
+    for_seeds(SEEDS, |seed| {
+        let on_crash = [OnCrash::Rerun, OnCrash::Skip][(seed % 2) as usize];
+        let of = |name, schedule| Job {
+            on_crash,
+            ..job(name, schedule)
+        };
+        let jobs = vec![of("ten", "*/10 * * * * *"), of("minute", "30 * * * * *")];
+        let mut world = World::new(seed, jobs, |chance| {
+            Duration::from_millis(1 + chance.below(900))
+        });
+        (0..3).for_each(|_| {
+            world.start();
+        });
+        world.run_for_about(100, 20_000);
+        let one = world.chance.below(3) as usize;
+        let crash = world.chance.percent(30);
+        if crash {
+            world.crash(one);
+        }
+        world.partition(true);
+        world.run_for_about(0, 60_000);
+        world.lose_data(None);
+        world.partition(false);
+        // One that knows nothing of what was comes when the others have told.
+        world.run_for(Duration::from_secs(5));
+        if crash {
+            world.revive(one);
+        }
+        world.run_for(Duration::from_secs(120));
+        let end = world.store_now() - Duration::from_secs(5);
+        for job in &world.jobs {
+            let runs = || {
+                world
+                    .runs
+                    .values()
+                    .filter(|run| run.job == job.name.as_str())
+            };
+            let first = runs().map(|run| run.scheduled_at).min().expect("it ran");
+            let next = |at: &Timestamp| job.schedule.next_after(*at);
+            let due = std::iter::successors(Some(first), next).take_while(|at| *at < end);
+            let due: Vec<_> = due.collect();
+            let lines = world.history();
+            let lines: Vec<_> = lines
+                .into_iter()
+                .filter(|line| line.job == job.name)
+                .collect();
+            let fates = fates(&lines, &due);
+            for at in &due {
+                let told = fates.get(at).copied().unwrap_or_default();
+                let ran = runs().any(|run| run.scheduled_at == *at);
+                assert!(told <= 1, "{} at {at} {told} times\n{world:?}", job.name);
+                assert!(told == 1 || ran, "{} at {at}: nothing\n{world:?}", job.name);
+            }
+            let missed = lines.iter().filter(|line| {
+                let reason = line.detail.reason.as_deref().unwrap_or_default();
+                line.detail.since.is_some() && reason.contains("ledger lost data")
+            });
+            assert!(missed.count() <= 1, "{lines:#?}");
+        }
     });
 }

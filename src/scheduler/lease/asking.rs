@@ -26,7 +26,17 @@ pub struct Enrolment {
     pub retention: Retention,
     /// The ledger was told before, and may have lost it. Where it hasn't, this changes nothing.
     pub again: bool,
-    /// The pause that the replica saw last, told where the ledger lost data.
+    /// What the replica has seen of it, for a ledger that lost data.
+    pub seen: Seen,
+}
+
+/// What a replica has seen of a job in the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The schedule's instants up to here were settled; none where that isn't known.
+    pub settled_until: Option<Timestamp>,
+    /// The newest pause. It is told once, when it is heard that data were lost: somebody may have
+    /// ended it later.
     pub pause: Option<SeenPause>,
 }
 
@@ -40,7 +50,7 @@ impl Enrolment {
             change: None,
             retention: job.retention,
             again: false,
-            pause: None,
+            seen: Seen::default(),
         }
     }
 }

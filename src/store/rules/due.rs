@@ -33,6 +33,10 @@ impl Step<'_, '_> {
         if let Some(answer) = self.in_grace() {
             return answer;
         }
+        self.write_off_lost(&claim.occurrence.job);
+        if self.known && due <= self.record.settled_until {
+            return ClaimAnswer::TooLate;
+        }
         self.settle_before(claim);
         let refusal = self.refusal(claim, now);
         let free = self.record.open().is_none() && self.record.waiting.is_empty();

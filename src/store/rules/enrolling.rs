@@ -24,6 +24,7 @@ impl Call<'_> {
         step.note_table(enrolment.again);
         let pause_came_back = step.recall(enrolment);
         let former = step.enrol(enrolment);
+        step.write_off_lost(&enrolment.job);
         let (record, now) = (&step.record, step.now());
         let registration = Registration {
             settled_until: record.settled_until,
@@ -85,7 +86,8 @@ impl Step<'_, '_> {
             step.pass_over(nobody(), until, Outcome::Missed, cause, words);
         };
         for one in &change.run {
-            let settled = one.at <= self.record.settled_until;
+            let settled =
+                Some(one.at) <= self.record.lost_until.max(Some(self.record.settled_until));
             if settled || one.at > now || self.suspended_since(one.at).is_some() {
                 continue;
             }

@@ -40,6 +40,11 @@ pub(in crate::store) struct Record {
     /// Since when the tables have it disabled.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) disabled: Option<Timestamp>,
+    /// The ledger lost what became of some of the occurrences up to here. None of the schedule's
+    /// that isn't settled starts any more; they are written down as missed once holders had the
+    /// time to come back.
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) lost_until: Option<Timestamp>,
     /// When it was last seen that a table has the job; day 0 where that was never written down.
     #[serde(rename = "e", default, skip_serializing_if = "text::is_default")]
     pub(in crate::store) enrolled_on: Day,

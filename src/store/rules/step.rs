@@ -125,6 +125,7 @@ impl<'s, 'c> Step<'s, 'c> {
         let settled = self.record.settled_until.max(at);
         self.record.settled_until = settled;
         self.record.suspensions.retain(|one| one.until > settled);
+        self.record.lost_until.take_if(|lost| *lost <= settled);
     }
 
     /// Writes the line of a shard's attempt that is over.

@@ -58,7 +58,7 @@ fn enrolment(again: bool) -> Enrolment {
             age: DAY,
         },
         again,
-        pause: None,
+        seen: Default::default(),
     }
 }
 
