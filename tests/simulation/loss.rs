@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use soloist::scheduler::EndedHow;
 use soloist::scheduler::job::{Job, JobName, OnCrash};
 use soloist::scheduler::lease::{Cause, FencingToken, Order, OrderAnswer, OrderKind, RunId};
+use soloist::scheduler::policy::{Concurrency, Retry};
 use soloist::scheduler::time::Timestamp;
 use uuid::Uuid;
 
@@ -280,5 +282,68 @@ fn what_nobody_can_tell_after_a_loss_of_all_data_is_one_missed_fate() {
             });
             assert!(missed.count() <= 1, "{lines:#?}");
         }
+    });
+}
+
+#[test]
+fn each_attempt_of_what_may_run_once_only_starts_once_however_it_came_to_be() {
+    for_seeds(SEEDS, |seed| {
+        let skip = |job: Job| Job {
+            on_crash: OnCrash::Skip,
+            concurrency: Concurrency::Queue { limit: 5 },
+            retry: Retry {
+                max: 2,
+                backoff: Duration::from_secs(4),
+                ..Retry::default()
+            },
+            starting_deadline: Duration::from_secs(600),
+            ..job
+        };
+        let after = Job {
+            after: vec![JobName::new("ten").expect("a name")],
+            ..job("after", "@manual")
+        };
+        let jobs = [
+            job("ten", "*/10 * * * * *"),
+            job("by-hand", "@manual"),
+            after,
+        ];
+        let mut world = World::new(seed, jobs.map(skip).into(), |chance| {
+            Duration::from_millis(1 + chance.below(9_000))
+        });
+        world.fate = |chance, _| match chance.percent(40) {
+            true => EndedHow::Failed,
+            false => EndedHow::Succeeded,
+        };
+        (0..3).for_each(|_| {
+            world.start();
+        });
+        world.run_for_about(20, 20_000);
+        for _ in 0..8 {
+            order(&mut world, "by-hand", OrderKind::Trigger);
+            world.run_for_about(0, 4_000);
+            let image = world.chance.percent(80).then(|| world.image());
+            world.run_for_about(0, 25_000);
+            world.lose_data(image);
+            world.run_for_about(0, 40_000);
+        }
+        world.run_for(Duration::from_secs(120));
+        let mut seen = BTreeSet::new();
+        let mut done = BTreeSet::new();
+        let mut runs: Vec<_> = world.runs.values().collect();
+        runs.sort_by_key(|run| (run.started, run.token));
+        for run in runs {
+            let occurrence = (&run.job, run.scheduled_at);
+            assert!(
+                seen.insert((occurrence, run.attempt)) && !done.contains(&occurrence),
+                "{occurrence:?} attempt {} twice\n{world:?}",
+                run.attempt
+            );
+            if run.completed {
+                done.insert(occurrence);
+            }
+        }
+        let names: BTreeSet<&str> = world.runs.values().map(|run| run.job.as_str()).collect();
+        assert_eq!(names.len(), 3, "{world:?}");
     });
 }

@@ -11,6 +11,9 @@ use crate::scheduler::lease::{
 };
 use crate::scheduler::time::Timestamp;
 
+const NEXT_FORGOTTEN: &str =
+    "the store was restarted later and can't tell whether the next attempt ran";
+
 impl Call<'_> {
     /// See [`super::super::Store::claim`].
     pub(in crate::store) fn claim(
@@ -155,7 +158,18 @@ impl Step<'_, '_> {
             self.end(shard, Outcome::Missed, detail);
             return ClaimAnswer::TooLate;
         }
+        if matches!(slot.state, State::Again(_)) && self.next_may_have_run(slot) {
+            let detail = AttemptDetail::policy(Cause::Unknown, NEXT_FORGOTTEN);
+            self.end(shard, Outcome::Lost, detail);
+            return ClaimAnswer::Closed;
+        }
         self.attempt_again(claim, &current, shard)
+    }
+
+    /// The attempt after one that ended before the ledger was taken up again may have been granted,
+    /// and may run once only.
+    fn next_may_have_run(&self, slot: &Slot) -> bool {
+        slot.on_crash == OnCrash::Skip && slot.since <= self.born()
     }
 
     /// A shard that was granted before, or not yet, and that nobody has now.

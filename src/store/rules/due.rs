@@ -145,10 +145,10 @@ impl Step<'_, '_> {
 
     /// An occurrence that may run once only, of which the store may have forgotten the grant.
     pub(super) fn forgotten(&self, claim: &Claim) -> bool {
-        claim.origin == Origin::Schedule && self.may_have_run(claim, claim.due())
+        self.may_have_run(claim, claim.due())
     }
 
-    /// The same of another instant of the schedule.
+    /// The same of another one of the job, whatever brought it about.
     pub(super) fn may_have_run(&self, claim: &Claim, at: Timestamp) -> bool {
         claim.on_crash == OnCrash::Skip && at <= self.call.group.born
     }

@@ -97,3 +97,6 @@ impl Step<'_, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,7 +65,7 @@ impl Step<'_, '_> {
     /// Drops what may run once only, and may have been granted by a store that has forgotten it.
     fn drop_forgotten(&mut self, claim: &Claim) {
         for one in std::mem::take(&mut self.record.waiting) {
-            if one.origin == Origin::Schedule && self.may_have_run(claim, one.scheduled_at) {
+            if self.may_have_run(claim, one.scheduled_at) {
                 let (outcome, cause) = (Outcome::Missed, Cause::Unknown);
                 self.drop_waiting(claim.run_id, &one, outcome, cause, FORGOTTEN);
             } else {
