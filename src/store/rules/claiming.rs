@@ -1,7 +1,6 @@
 //! Claims: whose an occurrence is, and what becomes of one that can't be anybody's now.
 
 use super::Call;
-use super::due::FORGOTTEN;
 use super::record::{Current, Decision, Record, Slot, State, Waiting};
 use super::step::{Step, Unstarted};
 use crate::scheduler::job::OnCrash;
@@ -153,8 +152,10 @@ impl Step<'_, '_> {
         if let Some(answer) = self.in_grace() {
             return answer;
         }
-        if slot.state == State::Idle && self.forgotten(claim) {
-            let detail = AttemptDetail::policy(Cause::Unknown, FORGOTTEN);
+        if slot.state == State::Idle
+            && let Some(words) = self.forgotten(claim)
+        {
+            let detail = AttemptDetail::policy(Cause::Unknown, words);
             self.end(shard, Outcome::Missed, detail);
             return ClaimAnswer::TooLate;
         }

@@ -69,6 +69,10 @@ pub(super) const STEP_BACK_TOLERATED_US: i64 = 60_000_000;
 /// connected, as its birth is announced and they look at once.
 const NEW_LEDGER_GRACE: Duration = Duration::from_secs(1);
 
+/// For how long at least replicas may go on to ask a process after another was elected: until they
+/// are told by whoever elects.
+const TWIN_LIVES: Duration = Duration::from_secs(3);
+
 /// The store's time in microseconds, where its clock says `clock_us`: after a small step back it
 /// stands still.
 pub(super) fn time_us(group: &Group, clock_us: i64) -> i64 {
@@ -89,6 +93,8 @@ pub(super) struct Call<'a> {
     pub(super) caller: &'a Caller,
     now_us: i64,
     now: Timestamp,
+    /// In a grace window another process may grant what this one doesn't.
+    may_have_twin: bool,
 }
 
 impl<'a> Call<'a> {
@@ -108,12 +114,14 @@ impl<'a> Call<'a> {
             group.grace_until = now + caller.quarantine;
         }
         match life {
-            Life::Process(id) if *id != group.process => reborn(group, caller, now, id),
+            Life::Process(id) | Life::Elected(id) if *id != group.process => {
+                reborn(group, caller, now, id);
+            }
             Life::AfterLoss => {
                 group.grace_until = group.grace_until.max(now + caller.quarantine);
                 group.born = group.born.max(now);
             }
-            Life::Steady | Life::Process(_) => {}
+            Life::Steady | Life::Process(_) | Life::Elected(_) => {}
         }
         let lost = group.token == FencingToken::default() && caller.token_floor > group.token;
         if lost {
@@ -125,6 +133,7 @@ impl<'a> Call<'a> {
             caller,
             now_us,
             now,
+            may_have_twin: matches!(life, Life::Elected(_)),
         }
     }
 
@@ -136,6 +145,14 @@ impl<'a> Call<'a> {
     /// What is left of a grace window.
     pub(super) fn grace(&self) -> Duration {
         self.group.grace_until.saturating_since(self.now)
+    }
+
+    /// What was due by then may have been granted by a process of which this one knows nothing.
+    fn unsure_until(&self) -> Timestamp {
+        match self.may_have_twin {
+            true => self.group.grace_until.max(self.group.born + TWIN_LIVES),
+            false => self.group.born,
+        }
     }
 
     fn expired(&self) -> bool {

@@ -415,6 +415,19 @@ pub(in crate::store) enum Life {
     /// A process with an id that is new at each start: one that the ledger doesn't know may
     /// have lost what was acknowledged.
     Process(String),
+    /// The same, and it may have been elected while the one before it lives, which may go on to
+    /// grant for as long as replicas find out.
+    Elected(String),
+}
+
+impl Life {
+    /// Of a process that others take the place of.
+    pub(in crate::store) fn elected(self) -> Self {
+        match self {
+            Life::Process(id) => Life::Elected(id),
+            other => other,
+        }
+    }
 }
 
 /// A line for the ledger.

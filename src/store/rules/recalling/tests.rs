@@ -336,3 +336,46 @@ fn a_retry_of_before_a_loss_starts_only_where_it_may_run_again() {
         }
     }
 }
+
+#[test]
+fn what_falls_due_in_a_failover_starts_only_where_it_may_run_again() {
+    let elected = Life::Elected("the new one".to_owned());
+    let restarted = Life::Process("the new one".to_owned());
+    for (on_crash, life, starts) in [
+        (OnCrash::Rerun, &elected, true),
+        (OnCrash::Skip, &elected, false),
+        (OnCrash::Skip, &restarted, true),
+    ] {
+        let mut ledger = Ledger::begun(0, on_crash);
+        ledger.group.process = "the former one".to_owned();
+        let claim = ledger.claim(at(30), Origin::Schedule);
+        let mut ask = |second| ledger.ask(second, life, |call, record| call.claim(record, &claim));
+        // The window that the new process begins with lasts until 38.
+        let early = ask(22);
+        assert!(matches!(early, ClaimAnswer::Early { .. }), "{early:?}");
+        let grace = ask(30);
+        assert!(matches!(grace, ClaimAnswer::Grace { .. }), "{grace:?}");
+        match starts {
+            true => drop(granted(&ask(39))),
+            false => assert_eq!(ask(39), ClaimAnswer::TooLate),
+        }
+    }
+}
+
+#[test]
+fn a_trigger_that_is_given_in_a_failover_starts_and_what_falls_due_after_it_does() {
+    let elected = Life::Elected("the new one".to_owned());
+    let mut ledger = Ledger::begun(0, OnCrash::Skip);
+    ledger.group.process = "the former one".to_owned();
+    let early = ledger.claim(at(20), Origin::Schedule);
+    ledger.ask(12, &elected, |call, record| call.claim(record, &early));
+    let OrderAnswer::Triggered { scheduled_at } = ledger.order(14, OrderKind::Trigger) else {
+        panic!("it is known");
+    };
+    let claim = ledger.claim(scheduled_at, Origin::Trigger);
+    let ask = |call: &mut Call<'_>, record: Option<&Record>| call.claim(record, &claim);
+    let grant = granted(&ledger.ask(29, &elected, ask));
+    ledger.releases(29, &Release::of(&claim, &grant, Outcome::Succeeded));
+    let claim = ledger.claim(at(30), Origin::Schedule);
+    granted(&ledger.ask(30, &elected, |call, record| call.claim(record, &claim)));
+}
