@@ -252,37 +252,61 @@ fn what_nobody_can_tell_after_a_loss_of_all_data_is_one_missed_fate() {
             world.revive(one);
         }
         world.run_for(Duration::from_secs(120));
-        let end = world.store_now() - Duration::from_secs(5);
-        for job in &world.jobs {
-            let runs = || {
-                world
-                    .runs
-                    .values()
-                    .filter(|run| run.job == job.name.as_str())
-            };
-            let first = runs().map(|run| run.scheduled_at).min().expect("it ran");
-            let next = |at: &Timestamp| job.schedule.next_after(*at);
-            let due = std::iter::successors(Some(first), next).take_while(|at| *at < end);
-            let due: Vec<_> = due.collect();
-            let lines = world.history();
-            let lines: Vec<_> = lines
-                .into_iter()
-                .filter(|line| line.job == job.name)
-                .collect();
-            let fates = fates(&lines, &due);
-            for at in &due {
-                let told = fates.get(at).copied().unwrap_or_default();
-                let ran = runs().any(|run| run.scheduled_at == *at);
-                assert!(told <= 1, "{} at {at} {told} times\n{world:?}", job.name);
-                assert!(told == 1 || ran, "{} at {at}: nothing\n{world:?}", job.name);
-            }
-            let missed = lines.iter().filter(|line| {
-                let reason = line.detail.reason.as_deref().unwrap_or_default();
-                line.detail.since.is_some() && reason.contains("ledger lost data")
-            });
-            assert!(missed.count() <= 1, "{lines:#?}");
-        }
+        each_instant_has_one_fate(&world);
     });
+}
+
+/// What fell due after a job's first run has run, or has a line; and no two lines.
+fn each_instant_has_one_fate(world: &World) {
+    let end = world.store_now() - Duration::from_secs(5);
+    for job in &world.jobs {
+        let runs = || {
+            world
+                .runs
+                .values()
+                .filter(|run| run.job == job.name.as_str())
+        };
+        let first = runs().map(|run| run.scheduled_at).min().expect("it ran");
+        let next = |at: &Timestamp| job.schedule.next_after(*at);
+        let due = std::iter::successors(Some(first), next).take_while(|at| *at < end);
+        let due: Vec<_> = due.collect();
+        let lines = world.history();
+        let lines: Vec<_> = lines
+            .into_iter()
+            .filter(|line| line.job == job.name)
+            .collect();
+        let fates = fates(&lines, &due);
+        for at in &due {
+            let told = fates.get(at).copied().unwrap_or_default();
+            let ran = runs().any(|run| run.scheduled_at == *at);
+            assert!(told <= 1, "{} at {at} {told} times\n{world:?}", job.name);
+            assert!(told == 1 || ran, "{} at {at}: nothing\n{world:?}", job.name);
+        }
+        let missed = lines.iter().filter(|line| {
+            let reason = line.detail.reason.as_deref().unwrap_or_default();
+            line.detail.since.is_some() && reason.contains("ledger lost data")
+        });
+        assert!(missed.count() <= 1, "{lines:#?}");
+    }
+}
+
+/// Of no occurrence an attempt starts twice, or one after another that succeeded.
+fn no_attempt_starts_twice(world: &World) {
+    let mut seen = BTreeSet::new();
+    let mut done = BTreeSet::new();
+    let mut runs: Vec<_> = world.runs.values().collect();
+    runs.sort_by_key(|run| (run.started, run.token));
+    for run in runs {
+        let occurrence = (&run.job, run.scheduled_at);
+        assert!(
+            seen.insert((occurrence, run.attempt)) && !done.contains(&occurrence),
+            "{occurrence:?} attempt {} twice\n{world:?}",
+            run.attempt
+        );
+        if run.completed {
+            done.insert(occurrence);
+        }
+    }
 }
 
 #[test]
@@ -328,21 +352,7 @@ fn each_attempt_of_what_may_run_once_only_starts_once_however_it_came_to_be() {
             world.run_for_about(0, 40_000);
         }
         world.run_for(Duration::from_secs(120));
-        let mut seen = BTreeSet::new();
-        let mut done = BTreeSet::new();
-        let mut runs: Vec<_> = world.runs.values().collect();
-        runs.sort_by_key(|run| (run.started, run.token));
-        for run in runs {
-            let occurrence = (&run.job, run.scheduled_at);
-            assert!(
-                seen.insert((occurrence, run.attempt)) && !done.contains(&occurrence),
-                "{occurrence:?} attempt {} twice\n{world:?}",
-                run.attempt
-            );
-            if run.completed {
-                done.insert(occurrence);
-            }
-        }
+        no_attempt_starts_twice(&world);
         let names: BTreeSet<&str> = world.runs.values().map(|run| run.job.as_str()).collect();
         assert_eq!(names.len(), 3, "{world:?}");
     });
