@@ -2,8 +2,10 @@
 //!
 //! ```text
 //!  enrolled, answered ─▶ remembered ── the ledger began anew ─▶ told with the enrolment
-//!  a pause began or ended (news) ─▶ asked about: all jobs
-//!  a claim met a suspension ──────▶ asked about: that job
+//!  a pause began or ended (news),
+//!  or news may have been missed ──▶ asked about: all jobs
+//!  a claim met a suspension,
+//!  or none where one was seen ────▶ asked about: that job
 //!  the grace window is over ──────▶ asked about: all jobs, so that what is lost is written down
 //! ```
 //!
@@ -45,14 +47,14 @@ impl Memory {
         known: &Registration,
         born: Option<Timestamp>,
     ) {
-        let seen = self.jobs.entry(job.clone()).or_default();
-        seen.settled(known.settled_until);
+        let of_job = self.jobs.entry(job.clone()).or_default();
+        of_job.settled(known.settled_until);
         match &known.paused {
             Some(pause) => {
                 let pause = pause.clone();
-                seen.seen.pause = Some(SeenPause { pause, over: false });
+                of_job.seen.pause = Some(SeenPause { pause, over: false });
             }
-            None if born == Some(known.born) => seen.pause_is_over(),
+            None if born == Some(known.born) => of_job.pause_is_over(),
             None => {}
         }
     }
@@ -60,24 +62,17 @@ impl Memory {
     /// The ledger answered a claim. True: it is to be asked how the job stands.
     pub(super) fn answered(&mut self, claim: &Claim, answer: &ClaimAnswer) -> bool {
         let due = claim.occurrence.scheduled_at;
-        let seen = self.jobs.entry(claim.occurrence.job.clone()).or_default();
-        if is_settled(claim, answer) {
-            seen.settled(due);
+        let known = self.jobs.entry(claim.occurrence.job.clone()).or_default();
+        if let ClaimAnswer::Suspended { since } = answer {
+            return known.suspended_since.replace(*since) != Some(*since);
         }
-        match answer {
-            ClaimAnswer::Suspended { since } => {
-                seen.suspended_since.replace(*since) != Some(*since)
-            }
-            // Nothing of the schedule is granted in a pause.
-            ClaimAnswer::Granted(_) if claim.origin == Origin::Schedule => {
-                let pause = seen.seen.pause.as_ref();
-                if pause.is_some_and(|seen| seen.pause.since < due) {
-                    seen.pause_is_over();
-                }
-                false
-            }
-            _ => false,
+        if !is_settled(claim, answer) {
+            return false;
         }
+        known.settled(due);
+        // In a pause nothing of the schedule is settled: it is over, most likely.
+        let pause = known.seen.pause.as_ref();
+        pause.is_some_and(|seen| !seen.over && seen.pause.since < due)
     }
 
     /// What was seen of a job.

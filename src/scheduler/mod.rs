@@ -235,6 +235,7 @@ impl Scheduler {
             Event::Disturbed => {
                 self.watch.look_now(Scope::All, now);
                 self.held.renew_now(now);
+                self.ask_about_all();
             }
             Event::DrainRequested => self.drain(now),
         }

@@ -30,6 +30,7 @@
 //! - the deadline of one token rises strictly;
 //! - a lease is taken over only by a caller that names the exact (token, deadline) it watched;
 //! - nothing is granted in a grace window;
+//! - nothing starts of which a ledger that has lost data was told that it may have run;
 //! - no occurrence is granted while another one of its job is unfinished.
 //!
 //! Must never: read a clock, or believe expiry by itself.
