@@ -107,7 +107,7 @@ fn check_warns_of_jobs_that_may_run_once_only_where_a_failover_may_forget_grants
         )
     };
     let check = |scheduler: &str, env: &[(&str, &str)]| {
-        let ended = Place::with_table(&jobs(scheduler)).run_with(&["check"], env);
+        let ended = Place::with_table(jobs(scheduler)).run_with(&["check"], env);
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         ended.stderr
     };
