@@ -8,7 +8,8 @@ use super::args::Global;
 use super::{Exit, complain, print_error, stderr_has_colour};
 use crate::config::{self, Config, Rendering, Report, SchedulerConfig, Strictness};
 use crate::guardian::identity::Identity;
-use crate::scheduler::job::check_name;
+use crate::scheduler::job::{OnCrash, check_name};
+use crate::store_url;
 
 /// The table, when none is named.
 const DEFAULT_TABLE: &str = "jobs.toml";
@@ -45,6 +46,7 @@ impl Settings {
             Exit::Usage
         })?;
         override_by(global, &mut config.scheduler)?;
+        warn_of_failovers(&mut config);
         Ok(Self { path, config })
     }
 
@@ -86,6 +88,33 @@ fn override_by(global: &Global, scheduler: &mut SchedulerConfig) -> Result<(), E
         scheduler.namespace = checked_name("--namespace", "SOLOIST_NAMESPACE", namespace)?;
     }
     Ok(())
+}
+
+/// Says what a failover of the store may do to jobs that may run once only.
+fn warn_of_failovers(config: &mut Config) {
+    let scheduler = &config.scheduler;
+    let url = scheduler.store.as_deref().unwrap_or_default();
+    if scheduler.min_replicas_ack > 0 || !store_url::follows_elections(url) {
+        return;
+    }
+    let once: Vec<_> = config
+        .jobs
+        .iter()
+        .filter(|job| job.on_crash == OnCrash::Skip)
+        .collect();
+    let Some(first) = once.first() else {
+        return;
+    };
+    let whose = match once.len() - 1 {
+        0 => format!("`{}`", first.name),
+        1 => format!("`{}` and another job", first.name),
+        others => format!("`{}` and {others} other jobs", first.name),
+    };
+    let message = format!(
+        "{whose} with `on_crash = \"skip\"`: what falls due in the first lease after a failover is missed, and may start twice where replicas are cut off with the former master for longer than that"
+    );
+    let hint = "set `min_replicas_ack = 1` in [scheduler]: then a grant counts when a replica of the server has it; see docs/guarantees.md";
+    config.warnings.warn(message, hint);
 }
 
 /// A name that came by a flag or a variable.

@@ -194,6 +194,15 @@ impl Report {
         }
     }
 
+    /// Adds a warning about what the file makes together with flags and environment.
+    pub(crate) fn warn(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+        let warning = Diagnostic::of_file(message).hint(hint);
+        self.diagnostics.push(Diagnostic {
+            severity: Severity::Warning,
+            ..warning
+        });
+    }
+
     /// The file, as it was named.
     pub fn path(&self) -> &str {
         &self.path

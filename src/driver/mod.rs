@@ -164,6 +164,7 @@ impl Driver {
         match news {
             Ok(StoreEvent::Opening) => self.tell(Event::Opening),
             Ok(StoreEvent::StopAsked) => self.tell(Event::StopAsked),
+            Ok(StoreEvent::PauseChanged) => self.tell(Event::PauseChanged),
             // What was not heard may be anything.
             Ok(StoreEvent::Reconnected) | Err(broadcast::error::RecvError::Lagged(_)) => {
                 self.tell(Event::Disturbed);

@@ -214,7 +214,14 @@ fn tell_of_replica(notice: &Notice, replica: &str) {
         Notice::LedgerLost { jobs } => warn!(
             jobs,
             replica,
-            "the store lost the ledger of jobs: they were enrolled anew; pauses and what waited are gone"
+            "the store lost the ledger of jobs: they were enrolled anew; what waited is gone"
+        ),
+        Notice::PauseCameBack { job, pause } => warn!(
+            job = %job,
+            replica,
+            "the store lost the pause of {} by {}: the job is paused again",
+            pause.since,
+            pause.by
         ),
         Notice::Forgotten { jobs } => {
             let names: Vec<&str> = jobs.iter().map(|job| job.as_str()).collect();

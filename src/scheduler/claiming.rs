@@ -250,6 +250,9 @@ impl Scheduler {
     fn answered(&mut self, claim: Claim, answer: ClaimAnswer, sent: BootTime, now: BootTime) {
         let id = claim.run_id;
         let occurrence = claim.occurrence.clone();
+        if self.memory.answered(&claim, &answer) {
+            self.ask_about_one(&occurrence.job);
+        }
         match answer {
             ClaimAnswer::Granted(grant) => {
                 self.claims.settle(id);
@@ -392,6 +395,7 @@ impl Scheduler {
         self.token_floor = self.token_floor.max(known);
         self.remember_grace(&answer, sent);
         self.remember_birth(answer.born);
+        self.heard_of_grace(answer.grace);
         self.placement.learn(answer.peers.clone());
         let ours: HashSet<FencingToken> = self.held.tokens().collect();
         let table = &self.table;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::job::{Job, JobName};
 use super::lease::{
     Answered, AttemptDetail, Cause, Claim, ClaimAnswer, Enrolment, FencingToken, Grant, Held,
-    Observation, Occurrence, Outcome, Output, Registration, Release, ReleaseAnswer, Renewal,
+    Observation, Occurrence, Outcome, Output, Pause, Registration, Release, ReleaseAnswer, Renewal,
     RenewalAnswer, RunId, Scope,
 };
 use super::store_clock::ClockJump;
@@ -80,6 +80,8 @@ pub enum Event {
     Opening,
     /// Somebody asked for the end of attempts, maybe of this replica's.
     StopAsked,
+    /// Somebody paused a job, or ended its pause.
+    PauseChanged,
     /// The store was away, or this host's clocks were set or stood still: look at everything
     /// anew.
     Disturbed,
@@ -334,6 +336,13 @@ pub enum Notice {
     LedgerLost {
         /// How many it did not know any more.
         jobs: usize,
+    },
+    /// The store had lost the pause of a job, and was told of it again.
+    PauseCameBack {
+        /// Of which.
+        job: JobName,
+        /// Since when it is paused, and by whom.
+        pause: Pause,
     },
     /// A job was not in the ledger before.
     NewJob {

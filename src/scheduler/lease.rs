@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 pub use self::asking::{
     CommonInstant, Enrolment, Observation, ObservedLease, Opening, Order, OrderAnswer, OrderKind,
-    Peer, Registration, ScheduleChange, Scope,
+    Pause, Peer, Registration, ScheduleChange, Scope, Seen, SeenPause,
 };
 pub use self::claim::{
     Claim, ClaimAnswer, Dependent, Dependents, Grant, Held, Origin, Retention, Sighting,

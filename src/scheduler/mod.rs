@@ -24,6 +24,7 @@ mod held;
 pub mod job;
 pub mod lease;
 pub mod margins;
+mod memory;
 mod placement;
 pub mod policy;
 mod registering;
@@ -60,6 +61,7 @@ use self::lease::{
     RunId, Scope,
 };
 use self::margins::Margins;
+use self::memory::Memory;
 use self::placement::Placement;
 use self::policy::Tags;
 use self::skew::Skew;
@@ -119,6 +121,7 @@ pub struct Scheduler {
     unsure: HashSet<JobName>,
     registration: Registrations,
     upkeep: Upkeep,
+    memory: Memory,
     token_floor: FencingToken,
     /// Since when the ledger remembers, as it was seen last.
     born: Option<Timestamp>,
@@ -185,6 +188,7 @@ impl Scheduler {
             held: HeldLeases::default(),
             registration,
             upkeep: Upkeep::new(now),
+            memory: Memory::default(),
             token_floor: FencingToken::default(),
             born: None,
             contact: Contact::default(),
@@ -235,9 +239,11 @@ impl Scheduler {
             }
             Event::Opening => self.watch.look_now(Scope::Overdue, now),
             Event::StopAsked => self.held.renew_now(now),
+            Event::PauseChanged => self.ask_about_all(),
             Event::Disturbed => {
                 self.watch.look_now(Scope::All, now);
                 self.held.renew_now(now);
+                self.ask_about_all();
             }
             Event::DrainRequested => self.drain(now),
         }

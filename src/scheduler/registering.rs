@@ -48,6 +48,11 @@ impl Scheduler {
         let mut forgotten = 0;
         for (enrolment, known) in jobs.into_iter().zip(answered.answer) {
             self.upkeep.told(&enrolment.job, now + known.fresh_for);
+            self.memory.enrolled(&enrolment.job, &known, self.born);
+            if let Some(pause) = known.paused.clone().filter(|_| known.pause_came_back) {
+                let job = enrolment.job.clone();
+                self.report(Notice::PauseCameBack { job, pause });
+            }
             if enrolment.again {
                 forgotten += usize::from(known.new);
             } else if let Some(from) = known.former_schedule.clone() {
@@ -66,19 +71,6 @@ impl Scheduler {
         if all && table && !std::mem::replace(&mut self.registration.told, true) {
             let (jobs, next) = (self.table.len(), self.table.next_due());
             self.report(Notice::Ready { jobs, next });
-        }
-    }
-
-    /// A ledger that began anew since it was looked at last may have lost the jobs with their
-    /// schedules. It is told of them again.
-    pub(super) fn remember_birth(&mut self, born: Timestamp) {
-        let before = self.born.replace(born);
-        let anew = before.is_some_and(|before| before < born);
-        if anew && self.settings.purpose == Purpose::Table && !self.draining {
-            let mut enrolments = self.table.enrolments();
-            enrolments.iter_mut().for_each(|one| one.again = true);
-            self.registration.waiting.retain(|one| !one.again);
-            self.registration.waiting.extend(enrolments);
         }
     }
 

@@ -146,11 +146,8 @@ impl Scheduler {
         let table = &self.table;
         let batch = self.upkeep.next_batch(now, || table.names());
         let again = batch.iter().filter_map(|name| self.table.get(name));
-        let again = again.map(|entry| Enrolment {
-            again: true,
-            ..Enrolment::of(&entry.job)
-        });
-        self.registration.waiting.extend(again);
+        let again = again.map(|entry| Enrolment::of(&entry.job)).collect();
+        self.ask_about(again);
         if self.upkeep.begin_sweep(now) {
             self.effects.push_back(Effect::Sweep);
         }

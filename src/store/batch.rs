@@ -145,6 +145,7 @@ fn write<A>(
         draft.announce(match news {
             News::Opening => StoreEvent::Opening,
             News::Stop => StoreEvent::StopAsked,
+            News::PauseChanged => StoreEvent::PauseChanged,
         });
     }
     Ok(decision.answer)

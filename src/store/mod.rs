@@ -36,7 +36,7 @@ pub use self::url::{open, open_with};
 use crate::scheduler::job::JobName;
 pub use crate::scheduler::lease::{
     ABANDONED_AFTER, Answered, Caller, Enrolment, Observation, ObservedLease, Opening, Order,
-    OrderAnswer, OrderKind, Registration, Scope,
+    OrderAnswer, OrderKind, Pause, Registration, Scope,
 };
 use crate::scheduler::lease::{
     Cause, Claim, ClaimAnswer, FencingToken, Late, Origin, Outcome, Output, Release, ReleaseAnswer,
@@ -216,15 +216,6 @@ pub struct NeverStarted {
     pub within: Option<(Timestamp, String)>,
 }
 
-/// A pause.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pause {
-    /// Since when.
-    pub since: Timestamp,
-    /// Who asked for it.
-    pub by: String,
-}
-
 /// An occurrence that waits for its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingOccurrence {
@@ -304,6 +295,8 @@ pub enum StoreEvent {
     Opening,
     /// Somebody's attempt is to end: holders learn by renewing whether it is theirs.
     StopAsked,
+    /// A job was paused, or its pause ended.
+    PauseChanged,
     /// The connection was made anew: what happened meanwhile was not heard.
     Reconnected,
 }

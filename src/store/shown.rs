@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use super::engine::Window;
-use super::rules::{Record, State};
+use super::rules::{Paused, Record, State};
 use super::{
-    JobState, LastAttempt, NeverStarted, ObservedLease, Opening, PastSuspension, Pause,
-    ReplicaState, Scope, Standing, WaitingOccurrence,
+    JobState, LastAttempt, NeverStarted, ObservedLease, Opening, PastSuspension, ReplicaState,
+    Scope, Standing, WaitingOccurrence,
 };
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::Peer;
@@ -76,10 +76,7 @@ impl Record {
             job: job.clone(),
             settled_until: self.settled_until,
             schedule: self.schedule.clone(),
-            paused: self.paused.as_ref().map(|paused| Pause {
-                since: paused.since,
-                by: paused.by.clone(),
-            }),
+            paused: self.paused.as_ref().map(Paused::shown),
             disabled: self.disabled,
             suspensions: suspensions.collect(),
             attempts: self.attempts(),

@@ -159,6 +159,12 @@ pub(crate) fn may_have_replicas(url: &str) -> bool {
     RedisUrl::is_one(url) || several.is_some_and(|url| url.kind != Several::Quorum)
 }
 
+/// Whether a URL leads to servers of which one takes another's place by an election.
+pub(crate) fn follows_elections(url: &str) -> bool {
+    let several = SeveralUrl::parse(url).ok();
+    several.is_some_and(|url| url.kind != Several::Quorum)
+}
+
 /// RFC 3986, section 3.1, and not so long that it could be a secret pasted into the wrong place.
 fn is_scheme(text: &str) -> bool {
     text.len() <= 20

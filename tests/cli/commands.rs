@@ -99,6 +99,35 @@ fn check_shows_warnings_and_no_secret() {
 }
 
 #[test]
+fn check_warns_of_jobs_that_may_run_once_only_where_a_failover_may_forget_grants() {
+    let jobs = |scheduler: &str| {
+        format!(
+            "[scheduler]\n{scheduler}\n[defaults]\nschedule = \"@daily\"\n\
+             command = [\"true\"]\non_crash = \"skip\"\n[jobs.x]\n[jobs.y]\n"
+        )
+    };
+    let check = |scheduler: &str, env: &[(&str, &str)]| {
+        let ended = Place::with_table(jobs(scheduler)).run_with(&["check"], env);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        ended.stderr
+    };
+    let sentinel = "store = \"redis+sentinel://h1,h2,h3/shop\"";
+    let warning = "warning: `x` and another job with `on_crash = \"skip\"`";
+    let told = check(sentinel, &[]);
+    assert!(told.starts_with(warning), "{told}");
+    assert!(told.contains("min_replicas_ack = 1"), "{told}");
+    let told = check("", &[("SOLOIST_STORE", "redis+cluster://h1,h2")]);
+    assert!(told.starts_with(warning), "{told}");
+    for store in [
+        "store = \"redis://h1\"",
+        "store = \"redis+quorum://h1,h2,h3\"",
+        &format!("{sentinel}\nmin_replicas_ack = 1"),
+    ] {
+        assert_eq!(check(store, &[]), "", "{store}");
+    }
+}
+
+#[test]
 fn a_flag_is_over_a_variable_is_over_the_file_is_over_the_default() {
     let place = Place::with_table(TABLE);
     let namespace = |args: &[&str], env: &[(&str, &str)]| {

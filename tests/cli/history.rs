@@ -85,6 +85,7 @@ async fn write_attempt(store: &SqliteStore, name: &str, usage: Option<Usage>) {
         change: None,
         retention: RETENTION,
         again: false,
+        seen: Default::default(),
     }];
     let known = store.register(&caller, &jobs).await.expect("an answer");
     let due = known.answer[0].settled_until + Duration::from_millis(1);

@@ -193,6 +193,7 @@ pub(crate) fn enrolment(job: &JobName) -> Enrolment {
         change: None,
         retention: RETENTION,
         again: false,
+        seen: Default::default(),
     }
 }
 

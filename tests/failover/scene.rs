@@ -234,6 +234,10 @@ impl Scene {
             ),
             (figures.lost.is_empty(), format!("lost: {:?}", figures.lost)),
             (
+                figures.before_the_ledger.is_empty(),
+                format!("lost with the ledger: {:?}", figures.before_the_ledger),
+            ),
+            (
                 figures.tokens_out_of_order.is_empty(),
                 format!("no higher token: {:#?}", figures.tokens_out_of_order),
             ),

@@ -25,6 +25,7 @@ fn enrolment(name: &str, again: bool) -> Enrolment {
         change: None,
         retention: RETENTION,
         again,
+        seen: Default::default(),
     }
 }
 

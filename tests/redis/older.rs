@@ -193,6 +193,7 @@ async fn what_was_due_before_a_lease_that_comes_back_gets_a_line() {
         change: None,
         retention: RETENTION,
         again: false,
+        seen: Default::default(),
     };
     store
         .register(&holder, &[enrolment])

@@ -147,7 +147,7 @@ impl Life {
 }
 
 /// How often the ledger tells of the end of each occurrence.
-fn fates(lines: &[AttemptRecord], due: &[Timestamp]) -> BTreeMap<Timestamp, u32> {
+pub(crate) fn fates(lines: &[AttemptRecord], due: &[Timestamp]) -> BTreeMap<Timestamp, u32> {
     let mut fates: BTreeMap<Timestamp, u32> = BTreeMap::new();
     let mut shards: BTreeMap<(Timestamp, u32), u32> = BTreeMap::new();
     for line in lines.iter().filter(|line| line.detail.is_final()) {

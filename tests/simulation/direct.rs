@@ -62,6 +62,9 @@ impl Hand {
             new: false,
             former_schedule: None,
             openings: Vec::new(),
+            paused: None,
+            pause_came_back: false,
+            born: GENESIS,
         };
         hand.tell(Event::Registered {
             jobs: registered.expect("it registers first"),

@@ -314,6 +314,34 @@ fn what_the_store_may_have_forgotten_is_not_known() {
 }
 
 #[test]
+fn what_fell_due_before_a_ledger_that_was_lost_says_so() {
+    let minutely = job("minutely", "* * * * *");
+    let mut world = World::new([minutely.clone()]);
+    world.set("22:00:00");
+    let lease = world.claim("r1", &minutely, "22:00:00");
+    world.succeed("r1", &lease);
+    world.set("22:02:30");
+    world.lose_data();
+    world.tell_again(&minutely, "22:00:00");
+    // Holders had the time to come back.
+    world.set("22:03:10");
+    world.tell_again(&minutely, "22:00:00");
+    assert_eq!(
+        world.why("minutely", "22:02:00"),
+        [
+            "minutely at 2026-11-20T22:02:00Z never started: it was missed.",
+            "All that fell due after 2026-11-20T22:00:00Z and up to 2026-11-20T22:02:30Z was missed: the ledger lost data later and can't tell whether it ran.",
+            "r1 recorded that at 2026-11-20T22:03:10Z. The schedule of that time was `* * * * *`.",
+            "A second run could not be ruled out, so it was not run."
+        ]
+    );
+    // Of what it had settled the ledger has lost the lines.
+    assert!(world.why("minutely", "22:00:00")[0].contains("not in the ledger"));
+    // What fell due since it began again still starts.
+    world.claim("r1", &minutely, "22:03:00");
+}
+
+#[test]
 fn what_an_unreadable_schedule_had_is_told_with_a_doubt() {
     let mut world = outage(CatchUp::Latest);
     let mut jobs = world.table.clone().expect("a table");

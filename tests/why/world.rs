@@ -10,7 +10,7 @@ use soloist::scheduler::job::{Job, JobName, Program};
 use soloist::scheduler::lease::{
     Answered, AttemptDetail, Caller, Claim, ClaimAnswer, Dependents, Enrolment, FencingToken,
     Grant, Occurrence, Order, OrderAnswer, OrderKind, Outcome, Output, Registration, Release,
-    Renewal, RenewalAnswer, Replica, RunId, ScheduleChange, Scope,
+    Renewal, RenewalAnswer, Replica, RunId, ScheduleChange, Scope, Seen,
 };
 use soloist::scheduler::policy::Tags;
 use soloist::scheduler::schedule::{DstFold, DstGap, Schedule};
@@ -144,11 +144,35 @@ impl World {
             change,
             retention: job.retention,
             again: false,
+            seen: Seen::default(),
         };
+        self.enrol(&enrolment)
+    }
+
+    /// A replica that has lived through a loss tells what it has seen settled.
+    pub(crate) fn tell_again(&self, job: &Job, settled_until: &str) -> Registration {
+        let enrolment = Enrolment {
+            again: true,
+            seen: Seen {
+                settled_until: Some(at(settled_until)),
+                pause: None,
+            },
+            ..Enrolment::of(job)
+        };
+        self.enrol(&enrolment)
+    }
+
+    /// The store loses all that it has.
+    pub(crate) fn lose_data(&self) {
+        let empty = MemoryStore::new(self.clock.clone());
+        self.store.fall_back_to(empty.image());
+    }
+
+    fn enrol(&self, enrolment: &Enrolment) -> Registration {
         let caller = Self::caller("r1");
         let asked = self
             .store
-            .register(&caller, std::slice::from_ref(&enrolment));
+            .register(&caller, std::slice::from_ref(enrolment));
         first(self.runtime.block_on(asked))
     }
 

@@ -26,6 +26,18 @@ pub struct Enrolment {
     pub retention: Retention,
     /// The ledger was told before, and may have lost it. Where it hasn't, this changes nothing.
     pub again: bool,
+    /// What the replica has seen of it, for a ledger that lost data.
+    pub seen: Seen,
+}
+
+/// What a replica has seen of a job in the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The schedule's instants up to here were settled; none where that isn't known.
+    pub settled_until: Option<Timestamp>,
+    /// The newest pause. It is told once, when it is heard that data were lost: somebody may have
+    /// ended it later.
+    pub pause: Option<SeenPause>,
 }
 
 impl Enrolment {
@@ -38,8 +50,27 @@ impl Enrolment {
             change: None,
             retention: job.retention,
             again: false,
+            seen: Seen::default(),
         }
     }
+}
+
+/// A pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Since when.
+    pub since: Timestamp,
+    /// Who asked for it.
+    pub by: String,
+}
+
+/// A pause as a replica saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenPause {
+    /// Which.
+    pub pause: Pause,
+    /// It was seen to be over.
+    pub over: bool,
 }
 
 /// A change from one schedule to another while nobody was there to run what was due.
@@ -77,6 +108,12 @@ pub struct Registration {
     pub fresh_for: Duration,
     /// What of it anybody may claim, also where it has waited for so long that no look shows it.
     pub openings: Vec<Opening>,
+    /// Its pause, if it is paused.
+    pub paused: Option<Pause>,
+    /// The ledger had lost that pause, and has it again by this enrolment.
+    pub pause_came_back: bool,
+    /// Since when the ledger remembers everything, as in [`Observation::born`].
+    pub born: Timestamp,
 }
 
 /// What a person asks for, of whichever replica.

@@ -138,6 +138,10 @@ impl Connector for Cluster {
         &self.nodes.login
     }
 
+    fn follows_elections(&self) -> bool {
+        true
+    }
+
     async fn reach(&self) -> Result<Stream, Fault> {
         let sent_to = self.sent_to().clone();
         let (host, port) = match sent_to {

@@ -60,6 +60,11 @@ pub(super) trait Connector: Send + Sync {
         Spread::Everywhere
     }
 
+    /// It leads to the server that others have elected, and that they may replace.
+    fn follows_elections(&self) -> bool {
+        false
+    }
+
     /// Requests have to say that they were sent here by another server.
     fn asking(&self) -> bool {
         false

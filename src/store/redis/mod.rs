@@ -248,6 +248,8 @@ impl Engine for RedisStore {
             keys: self.keys.clone(),
             terms,
             acknowledgements: self.acknowledgements,
+            // A master that nobody follows any more writes, and has nothing acknowledged.
+            may_have_twin: self.connector.follows_elections() && self.acknowledgements == 0,
         };
         let link = self.link(plan.terms.room);
         let result = link.converse(|talk| step::take(talk, plan, step)).await;

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 
 use crate::store::StoreEvent;
 
-const WORDS: [(&str, StoreEvent); 2] = [
+const WORDS: [(&str, StoreEvent); 3] = [
     ("look", StoreEvent::Opening),
     ("stop", StoreEvent::StopAsked),
+    ("pause", StoreEvent::PauseChanged),
 ];
 
 /// How far news go.
@@ -62,6 +63,7 @@ mod tests {
             vec![StoreEvent::Opening],
             vec![StoreEvent::StopAsked],
             vec![StoreEvent::Opening, StoreEvent::StopAsked],
+            vec![StoreEvent::StopAsked, StoreEvent::PauseChanged],
         ] {
             assert_eq!(read(&message(&news.iter().copied().collect())), news);
         }

@@ -126,6 +126,10 @@ impl Connector for Sentinels {
         &self.watch.servers.login
     }
 
+    fn follows_elections(&self) -> bool {
+        true
+    }
+
     async fn reach(&self) -> Result<Stream, Fault> {
         let watch = &self.watch;
         let (host, port) = watch.find().await?;

@@ -31,6 +31,8 @@ pub(super) struct Plan {
     pub(super) terms: Terms,
     /// How many replicas have to have what is written before it counts.
     pub(super) acknowledgements: u32,
+    /// Another server may be taken for this one, or have been until a moment ago.
+    pub(super) may_have_twin: bool,
 }
 
 /// How long replicas get to acknowledge. A part of a call, which waits for them no longer.
@@ -51,6 +53,7 @@ where
         keys,
         terms,
         acknowledgements,
+        may_have_twin,
     } = plan;
     let misread = |misread: Misread| Fault::misread(&place, &misread).error;
     let reply = talk
@@ -61,6 +64,9 @@ where
         Err(found) => return Ok(Err(misread(found))),
     };
     for _ in 0..DECISIONS {
+        if may_have_twin {
+            shown.reading.life = shown.reading.life.elected();
+        }
         let mut draft = Draft::of(&shown.reading);
         let answer = match step(&mut draft) {
             Ok(answer) => answer,

@@ -1,6 +1,5 @@
 //! Claims: whose an occurrence is, and what becomes of one that can't be anybody's now.
 
-use super::due::FORGOTTEN;
 use super::record::{Current, Decision, Record, Slot, State, Waiting};
 use super::step::{Step, Unstarted};
 use super::{Call, is_of_before};
@@ -10,6 +9,9 @@ use crate::scheduler::lease::{
     Outcome,
 };
 use crate::scheduler::time::Timestamp;
+
+const NEXT_FORGOTTEN: &str =
+    "the store was restarted later and can't tell whether the next attempt ran";
 
 impl Call<'_> {
     /// See [`super::super::Store::claim`].
@@ -150,12 +152,25 @@ impl Step<'_, '_> {
         if let Some(answer) = self.in_grace() {
             return answer;
         }
-        if slot.state == State::Idle && self.forgotten(claim) {
-            let detail = AttemptDetail::policy(Cause::Unknown, FORGOTTEN);
+        if slot.state == State::Idle
+            && let Some(words) = self.forgotten(claim)
+        {
+            let detail = AttemptDetail::policy(Cause::Unknown, words);
             self.end(shard, Outcome::Missed, detail);
             return ClaimAnswer::TooLate;
         }
+        if matches!(slot.state, State::Again(_)) && self.next_may_have_run(slot) {
+            let detail = AttemptDetail::policy(Cause::Unknown, NEXT_FORGOTTEN);
+            self.end(shard, Outcome::Lost, detail);
+            return ClaimAnswer::Closed;
+        }
         self.attempt_again(claim, &current, shard)
+    }
+
+    /// The attempt after one that ended before the ledger was taken up again may have been granted,
+    /// and may run once only.
+    fn next_may_have_run(&self, slot: &Slot) -> bool {
+        slot.on_crash == OnCrash::Skip && slot.since <= self.born()
     }
 
     /// A shard that was granted before, or not yet, and that nobody has now.

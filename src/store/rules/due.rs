@@ -14,6 +14,8 @@ pub(super) const WAITING_LIMIT: usize = 2000;
 
 pub(super) const NOBODY_CAME: &str = "no replica claimed it: all were away, or the store was";
 pub(super) const FORGOTTEN: &str = "the store was restarted later and can't tell whether it ran";
+const TWIN: &str =
+    "it fell due in a failover, and the server that was the master before may have granted it";
 const NO_ROOM: &str = "no replica had room for it (`max_running`) before the next was due";
 const UNPLACED: &str = "no replica that has the tags of `run_on` was there to claim it in time";
 
@@ -32,6 +34,10 @@ impl Step<'_, '_> {
         }
         if let Some(answer) = self.in_grace() {
             return answer;
+        }
+        self.write_off_lost(&claim.occurrence.job);
+        if self.known && due <= self.record.settled_until {
+            return ClaimAnswer::TooLate;
         }
         self.settle_before(claim);
         let refusal = self.refusal(claim, now);
@@ -85,9 +91,12 @@ impl Step<'_, '_> {
         }
         // Of those that are to run first.
         let mut backlog = claim.backlog.iter().rev();
-        let may_have_run = |at: &&Timestamp| self.may_have_run(claim, **at);
-        if let Some(until) = backlog.find(may_have_run).copied() {
-            self.pass_over(run_id, until, Outcome::Missed, Cause::Unknown, FORGOTTEN);
+        let found = backlog.find_map(|at| {
+            let words = self.may_have_run(claim, *at, claim.origin)?;
+            Some((*at, words))
+        });
+        if let Some((until, words)) = found {
+            self.pass_over(run_id, until, Outcome::Missed, Cause::Unknown, words);
         }
     }
 
@@ -114,9 +123,9 @@ impl Step<'_, '_> {
             let words = "the ledger began later and can't tell whether it ran";
             return Some((Outcome::Missed, Cause::Unknown, words));
         }
-        if self.forgotten(claim) {
+        if let Some(words) = self.forgotten(claim) {
             // A store that was started anew may have forgotten a grant that it acknowledged.
-            return Some((Outcome::Missed, Cause::Unknown, FORGOTTEN));
+            return Some((Outcome::Missed, Cause::Unknown, words));
         }
         if claim.unplaced {
             return Some((Outcome::Skipped, Cause::Placement, UNPLACED));
@@ -139,14 +148,25 @@ impl Step<'_, '_> {
         None
     }
 
-    /// An occurrence that may run once only, of which the store may have forgotten the grant.
-    pub(super) fn forgotten(&self, claim: &Claim) -> bool {
-        claim.origin == Origin::Schedule && self.may_have_run(claim, claim.due())
+    /// Why an occurrence that may run once only may have been granted without a trace, if so.
+    pub(super) fn forgotten(&self, claim: &Claim) -> Option<&'static str> {
+        self.may_have_run(claim, claim.due(), claim.origin)
     }
 
-    /// The same of another instant of the schedule.
-    pub(super) fn may_have_run(&self, claim: &Claim, at: Timestamp) -> bool {
-        claim.on_crash == OnCrash::Skip && at <= self.call.group.born
+    /// The same of another one of the job.
+    pub(super) fn may_have_run(
+        &self,
+        claim: &Claim,
+        at: Timestamp,
+        origin: Origin,
+    ) -> Option<&'static str> {
+        // A trigger is known to the process alone that was given it.
+        let twin = origin != Origin::Trigger && at <= self.call.unsure_until();
+        let words = match at <= self.born() {
+            true => Some(FORGOTTEN),
+            false => twin.then_some(TWIN),
+        };
+        words.filter(|_| claim.on_crash == OnCrash::Skip)
     }
 
     /// A new occurrence of the schedule finds another one unfinished.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Call;
 
-use super::record::{Decision, News, Record, Suspension, Waiting};
+use super::record::{Decision, News, Paused, Record, Suspension, Waiting};
 use super::step::Step;
 use crate::scheduler::lease::{
     Cause, Enrolment, Origin, Outcome, Registration, RunId, ScheduleChange,
@@ -22,7 +22,9 @@ impl Call<'_> {
         let mut step = Step::begin(self, record);
         let new = !step.known;
         step.note_table(enrolment.again);
+        let pause_came_back = step.recall(enrolment);
         let former = step.enrol(enrolment);
+        step.write_off_lost(&enrolment.job);
         let (record, now) = (&step.record, step.now());
         let registration = Registration {
             settled_until: record.settled_until,
@@ -30,6 +32,9 @@ impl Call<'_> {
             former_schedule: former,
             fresh_for: record.mark_is_fresh_for(now),
             openings: record.openings(&enrolment.job, now),
+            paused: record.paused.as_ref().map(Paused::shown),
+            pause_came_back,
+            born: step.born(),
         };
         match new {
             true => step.decide_anew(registration),
@@ -81,7 +86,8 @@ impl Step<'_, '_> {
             step.pass_over(nobody(), until, Outcome::Missed, cause, words);
         };
         for one in &change.run {
-            let settled = one.at <= self.record.settled_until;
+            let settled =
+                Some(one.at) <= self.record.lost_until.max(Some(self.record.settled_until));
             if settled || one.at > now || self.suspended_since(one.at).is_some() {
                 continue;
             }

@@ -116,6 +116,7 @@ impl Step<'_, '_> {
             if !self.known {
                 // What was due before is not this ledger's to settle.
                 self.record.settled_until = due.min(self.record.settled_until);
+                self.lose_until(self.born());
             }
             let anew = Waiting {
                 scheduled_at: due,

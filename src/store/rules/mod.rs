@@ -30,6 +30,7 @@
 //! - the deadline of one token rises strictly;
 //! - a lease is taken over only by a caller that names the exact (token, deadline) it watched;
 //! - nothing is granted in a grace window;
+//! - nothing starts of which a ledger that has lost data was told that it may have run;
 //! - no occurrence is granted while another one of its job is unfinished.
 //!
 //! Must never: read a clock, or believe expiry by itself.
@@ -45,6 +46,7 @@ mod forgetting;
 mod joining;
 mod keeping;
 mod ordering;
+mod recalling;
 mod record;
 mod step;
 mod stopping;
@@ -55,7 +57,7 @@ mod waiting;
 pub(super) use self::forgetting::Verdict;
 #[cfg(test)]
 pub(super) use self::record::Waiting;
-pub(super) use self::record::{Decision, Entry, Group, Life, News, Record, State};
+pub(super) use self::record::{Decision, Entry, Group, Life, News, Paused, Record, State};
 
 use crate::scheduler::lease::FencingToken;
 use crate::scheduler::time::Timestamp;
@@ -67,6 +69,10 @@ pub(super) const STEP_BACK_TOLERATED_US: i64 = 60_000_000;
 /// How long nothing is granted on a ledger that is most likely new: enough for holders that are
 /// connected, as its birth is announced and they look at once.
 const NEW_LEDGER_GRACE: Duration = Duration::from_secs(1);
+
+/// For how long at least replicas may go on to ask a process after another was elected: until they
+/// are told by whoever elects.
+const TWIN_LIVES: Duration = Duration::from_secs(3);
 
 /// The store's time in microseconds, where its clock says `clock_us`: after a small step back it
 /// stands still.
@@ -95,6 +101,8 @@ pub(super) struct Call<'a> {
     pub(super) caller: &'a Caller,
     now_us: i64,
     now: Timestamp,
+    /// In a grace window another process may grant what this one doesn't.
+    may_have_twin: bool,
 }
 
 impl<'a> Call<'a> {
@@ -114,12 +122,14 @@ impl<'a> Call<'a> {
             group.grace_until = now + caller.quarantine;
         }
         match life {
-            Life::Process(id) if *id != group.process => reborn(group, caller, now, id),
+            Life::Process(id) | Life::Elected(id) if *id != group.process => {
+                reborn(group, caller, now, id);
+            }
             Life::AfterLoss => {
                 group.grace_until = group.grace_until.max(now + caller.quarantine);
                 group.born = group.born.max(now);
             }
-            Life::Steady | Life::Process(_) => {}
+            Life::Steady | Life::Process(_) | Life::Elected(_) => {}
         }
         let lost = group.token == FencingToken::default() && caller.token_floor > group.token;
         if lost {
@@ -131,6 +141,7 @@ impl<'a> Call<'a> {
             caller,
             now_us,
             now,
+            may_have_twin: matches!(life, Life::Elected(_)),
         }
     }
 
@@ -144,6 +155,14 @@ impl<'a> Call<'a> {
     pub(super) fn grace(&self) -> Duration {
         let left = self.group.grace_until.saturating_since(self.now);
         left.max(self.caller.held_back)
+    }
+
+    /// What was due by then may have been granted by a process of which this one knows nothing.
+    fn unsure_until(&self) -> Timestamp {
+        match self.may_have_twin {
+            true => self.group.grace_until.max(self.group.born + TWIN_LIVES),
+            false => self.group.born,
+        }
     }
 
     fn expired(&self) -> bool {

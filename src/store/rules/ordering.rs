@@ -88,6 +88,9 @@ impl Step<'_, '_> {
 
     fn pause(&mut self, order: &Order) -> OrderAnswer {
         let now = self.now();
+        if self.record.paused.is_none() {
+            self.tell(News::PauseChanged);
+        }
         let paused = self.record.paused.get_or_insert_with(|| Paused {
             since: now,
             by: order.by.clone(),
@@ -103,6 +106,7 @@ impl Step<'_, '_> {
             return OrderAnswer::Resumed { since: None };
         };
         let since = paused.since;
+        self.tell(News::PauseChanged);
         self.end_suspension(job, paused.suspension());
         OrderAnswer::Resumed { since: Some(since) }
     }

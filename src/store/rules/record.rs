@@ -40,6 +40,11 @@ pub(in crate::store) struct Record {
     /// Since when the tables have it disabled.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) disabled: Option<Timestamp>,
+    /// The ledger lost what became of some of the occurrences up to here. None of the schedule's
+    /// that isn't settled starts any more; they are written down as missed once holders had the
+    /// time to come back.
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) lost_until: Option<Timestamp>,
     /// When it was last seen that a table has the job; day 0 where that was never written down.
     #[serde(rename = "e", default, skip_serializing_if = "text::is_default")]
     pub(in crate::store) enrolled_on: Day,
@@ -411,6 +416,19 @@ pub(in crate::store) enum Life {
     /// A process with an id that is new at each start: one that the ledger doesn't know may
     /// have lost what was acknowledged.
     Process(String),
+    /// The same, and it may have been elected while the one before it lives, which may go on to
+    /// grant for as long as replicas find out.
+    Elected(String),
+}
+
+impl Life {
+    /// Of a process that others take the place of.
+    pub(in crate::store) fn elected(self) -> Self {
+        match self {
+            Life::Process(id) => Life::Elected(id),
+            other => other,
+        }
+    }
 }
 
 /// A line for the ledger.
@@ -434,6 +452,8 @@ pub(in crate::store) enum News {
     Opening,
     /// A holder is to end its attempt.
     Stop,
+    /// The job was paused, or its pause ended.
+    PauseChanged,
 }
 
 /// What comes of a request.

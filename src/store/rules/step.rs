@@ -66,6 +66,11 @@ impl<'s, 'c> Step<'s, 'c> {
         self.call.now
     }
 
+    /// Since when the ledger remembers everything.
+    pub(super) fn born(&self) -> Timestamp {
+        self.call.group.born
+    }
+
     /// Ends with an answer.
     pub(super) fn decide<A>(self, answer: A) -> Decision<A> {
         // A job with a line is a job that the ledger knows.
@@ -120,6 +125,7 @@ impl<'s, 'c> Step<'s, 'c> {
         let settled = self.record.settled_until.max(at);
         self.record.settled_until = settled;
         self.record.suspensions.retain(|one| one.until > settled);
+        self.record.lost_until.take_if(|lost| *lost <= settled);
     }
 
     /// Writes the line of a shard's attempt that is over.

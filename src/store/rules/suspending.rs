@@ -10,7 +10,7 @@ use super::enrolling::nobody;
 use super::record::{Paused, Suspension};
 use super::step::Step;
 use crate::scheduler::job::JobName;
-use crate::scheduler::lease::{Cause, Outcome};
+use crate::scheduler::lease::{Cause, Outcome, Pause};
 use crate::scheduler::schedule::Schedule;
 use crate::scheduler::time::Timestamp;
 
@@ -18,6 +18,14 @@ use crate::scheduler::time::Timestamp;
 const SUSPENSIONS_KEPT: usize = 8;
 
 impl Paused {
+    /// As others see it.
+    pub(in crate::store) fn shown(&self) -> Pause {
+        Pause {
+            since: self.since,
+            by: self.by.clone(),
+        }
+    }
+
     /// What it keeps from running, as long as nobody ends it.
     pub(super) fn suspension(&self) -> Suspension {
         let words = format!("the job was paused by {}", self.by);

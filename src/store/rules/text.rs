@@ -81,6 +81,7 @@ mod tests {
                 by: "alice@desk".to_owned(),
             }),
             disabled: Some(at(2)),
+            lost_until: Some(at(4)),
             enrolled_on: Day(20_415),
             suspensions: vec![Suspension {
                 since: at(-5),
@@ -159,6 +160,7 @@ mod tests {
         let ran = Record {
             paused: None,
             disabled: None,
+            lost_until: None,
             suspensions: Vec::new(),
             waiting: Vec::new(),
             joins: Vec::new(),

@@ -1,7 +1,6 @@
 //! Occurrences that wait: for their turn, or for somebody to say what the job's policy makes of
 //! them.
 
-use super::due::FORGOTTEN;
 use super::record::{Current, News, Waiting};
 use super::step::{Step, Unstarted};
 use crate::scheduler::lease::{
@@ -65,9 +64,9 @@ impl Step<'_, '_> {
     /// Drops what may run once only, and may have been granted by a store that has forgotten it.
     fn drop_forgotten(&mut self, claim: &Claim) {
         for one in std::mem::take(&mut self.record.waiting) {
-            if one.origin == Origin::Schedule && self.may_have_run(claim, one.scheduled_at) {
+            if let Some(words) = self.may_have_run(claim, one.scheduled_at, one.origin) {
                 let (outcome, cause) = (Outcome::Missed, Cause::Unknown);
-                self.drop_waiting(claim.run_id, &one, outcome, cause, FORGOTTEN);
+                self.drop_waiting(claim.run_id, &one, outcome, cause, words);
             } else {
                 self.record.waiting.push(one);
             }

@@ -22,7 +22,11 @@ use crate::store::StoreEvent;
 const BUFFER_BYTES: usize = 4096;
 
 /// The kinds of news, in the order of their bytes.
-const KINDS: [StoreEvent; 2] = [StoreEvent::Opening, StoreEvent::StopAsked];
+const KINDS: [StoreEvent; 3] = [
+    StoreEvent::Opening,
+    StoreEvent::StopAsked,
+    StoreEvent::PauseChanged,
+];
 
 /// The bytes of the file.
 type Counts = [u8; KINDS.len()];

@@ -179,3 +179,70 @@ fn a_kill_ends_what_waits_to_be_tried_again() {
     let ran = notes.iter().filter(|note| note.job == "again-later");
     assert_eq!(ran.count(), 1);
 }
+
+/// One is due all the time, and of one nothing falls due between its pause and the loss.
+const PAUSED_TABLE: &str = r#"
+[defaults]
+lease_ttl = "2s"
+shell = "NOTES; note start"
+
+[jobs.beat]
+schedule = "* * * * * *"
+
+[jobs.each-second]
+schedule = "* * * * * *"
+
+[jobs.yearly]
+schedule = "0 0 1 1 *"
+"#;
+
+#[test]
+fn a_paused_job_stays_paused_though_the_store_loses_all_its_data() {
+    let _machine = together();
+    let mut scene = Scene::on_redis(PAUSED_TABLE);
+    let replicas = scene.three();
+    let paused = ["each-second", "yearly"].map(|job| scene.order(job, OrderKind::Pause));
+    let OrderAnswer::Paused { since, .. } = &paused[0] else {
+        panic!("it is there: {paused:?}");
+    };
+    let since_ns = i128::from(since.as_millis()) * 1_000_000;
+    let beat_after = |scene: &Scene, at: i128| {
+        scene.wait_for_notes(|notes| {
+            let later = |at_ns: &i128| *at_ns > at;
+            let beats = notes.iter().filter(|note| note.job == "beat");
+            beats.map(|note| instant_ns(&note.scheduled_at)).find(later)
+        })
+    };
+    // All have asked about it by then, as they hear of it within milliseconds.
+    beat_after(&scene, since_ns + 1_000_000_000);
+    assert_eq!(scene.server().command(&["FLUSHALL"]), "OK");
+    let flushed = now_ns();
+    // After the grace window, and for some more.
+    let first = beat_after(&scene, flushed + 3_000_000_000);
+    beat_after(&scene, first + 2_000_000_000);
+    let ran = scene
+        .notes()
+        .into_iter()
+        .filter(|note| note.job == "each-second" && instant_ns(&note.scheduled_at) > since_ns);
+    assert_eq!(ran.count(), 0);
+    let again = ["each-second", "yearly"].map(|job| scene.order(job, OrderKind::Pause));
+    assert_eq!(again, paused, "since when, and by whom");
+    let told = replicas
+        .iter()
+        .map(|replica| replica.lines_with("the job is paused again"));
+    assert_eq!(told.sum::<usize>(), 2, "each of them is told of once");
+
+    scene.order("each-second", OrderKind::Resume);
+    let resumed = now_ns();
+    scene.wait_for_notes(|notes| {
+        let later = |at: &str| instant_ns(at) > resumed;
+        let mut of_job = notes.iter().filter(|note| note.job == "each-second");
+        of_job.find(|note| later(&note.scheduled_at)).map(drop)
+    });
+    let lines = scene.lines("each-second");
+    let skipped = lines
+        .iter()
+        .find(|line| fate(line) == (Outcome::Skipped, Some(Cause::Paused)));
+    let reason = skipped.and_then(|line| line.detail.reason.as_deref());
+    assert_eq!(reason, Some("the job was paused by alice@desk"));
+}

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use soloist::scheduler::lease::{Caller, FencingToken, Order, OrderAnswer, Replica};
+use soloist::scheduler::time::Timestamp;
 use soloist::store::memory::Image;
 use uuid::Uuid;
 
@@ -60,6 +61,11 @@ impl World {
     pub(crate) fn step_store_clock(&mut self, by_ms: i64) {
         self.clock_shift_ms += by_ms;
         self.set_store_clock();
+    }
+
+    /// What the store's clock reads.
+    pub(crate) fn store_now(&self) -> Timestamp {
+        self.store.now()
     }
 
     /// What the store holds now, to fall back to.

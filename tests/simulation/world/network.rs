@@ -81,6 +81,7 @@ impl World {
                 let event = Box::new(match news {
                     StoreEvent::Opening => Event::Opening,
                     StoreEvent::StopAsked => Event::StopAsked,
+                    StoreEvent::PauseChanged => Event::PauseChanged,
                     StoreEvent::Reconnected => Event::Disturbed,
                 });
                 let life = self.replicas[replica].life;

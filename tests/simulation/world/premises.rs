@@ -112,6 +112,11 @@ impl Premises {
         expect(answered).answer.remove(0)
     }
 
+    /// What its clock reads.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.wall()
+    }
+
     /// What the store holds.
     pub(super) fn image(&self) -> Image {
         self.memory.image()

@@ -59,6 +59,7 @@ fn enrolment(again: bool) -> Enrolment {
             age: DAY,
         },
         again,
+        seen: Default::default(),
     }
 }
 
