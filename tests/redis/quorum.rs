@@ -12,11 +12,11 @@ use test_support::redis::{RedisServer, fresh_namespace};
 
 use crate::world::{caller, claim, impatient, info, persist, release, renewal};
 
-fn servers(count: usize) -> Vec<RedisServer> {
+pub(crate) fn servers(count: usize) -> Vec<RedisServer> {
     (0..count).map(|_| RedisServer::start()).collect()
 }
 
-async fn store(servers: &[RedisServer], namespace: &str) -> QuorumStore {
+pub(crate) async fn store(servers: &[RedisServer], namespace: &str) -> QuorumStore {
     let hosts: Vec<String> = servers
         .iter()
         .map(|server| format!("127.0.0.1:{}", server.port()))
@@ -26,7 +26,7 @@ async fn store(servers: &[RedisServer], namespace: &str) -> QuorumStore {
 }
 
 /// A store that is past its first grace window.
-async fn fresh(servers: &[RedisServer], namespace: &str) -> QuorumStore {
+pub(crate) async fn fresh(servers: &[RedisServer], namespace: &str) -> QuorumStore {
     let store = store(servers, namespace).await;
     store.ready().await.expect("they answer");
     let scope = soloist::scheduler::lease::Scope::Overdue;
@@ -35,7 +35,7 @@ async fn fresh(servers: &[RedisServer], namespace: &str) -> QuorumStore {
     store
 }
 
-async fn now(store: &QuorumStore) -> Timestamp {
+pub(crate) async fn now(store: &QuorumStore) -> Timestamp {
     persist(|| store.snapshot()).await.now
 }
 
@@ -50,7 +50,7 @@ fn ballot(server: &RedisServer, namespace: &str) -> String {
     server.command(&["HGET", &key, "#ballot"])
 }
 
-async fn wait_until_all_have_the_same(
+pub(crate) async fn wait_until_all_have_the_same(
     servers: &[RedisServer],
     namespace: &str,
     store: &QuorumStore,

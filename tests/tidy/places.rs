@@ -26,10 +26,14 @@ const READERS: [&str; 3] = [
 
 /// Files beside `clock` that ask for the time, and why they may. Leases, schedules and records
 /// hang on none of them.
-const OTHER_READERS: [(&str, &str); 4] = [
+const OTHER_READERS: [(&str, &str); 5] = [
     (
         "src/store/redis/quorum/news.rs",
         "which of several servers told an event first, by the runtime's own timer",
+    ),
+    (
+        "src/store/redis/quorum/round.rs",
+        "whether promises were given within a moment, by the runtime's own timer",
     ),
     (
         "src/store/redis/health.rs",

@@ -18,7 +18,7 @@ const CHANNEL: &str = "\0channel";
 
 /// Every command that is used, with a call of it that does nothing. `SELECT` and those that
 /// every user may call are left out.
-const TRIALS: [(&str, &[&str]); 22] = [
+const TRIALS: [(&str, &[&str]); 23] = [
     ("+eval", &["EVAL", "return 0", "0"]),
     ("+evalsha", &["EVALSHA", "no digest", "0"]),
     ("+script|load", &["SCRIPT", "LOAD", "return 0"]),
@@ -40,6 +40,8 @@ const TRIALS: [(&str, &[&str]); 22] = [
     ("+xrange", &["XRANGE", KEY, "-", "+", "COUNT", "1"]),
     ("+xrevrange", &["XREVRANGE", KEY, "+", "-", "COUNT", "1"]),
     ("+unlink", &["UNLINK", KEY]),
+    // A key that is not there has no other name.
+    ("+rename", &["RENAME", KEY, KEY]),
     // News that say nothing.
     ("+publish", &["PUBLISH", CHANNEL, ""]),
     // Not tried: it would turn the connection into one that only listens.

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use super::forming::{Formed, Unformed, View, ballot, form, majority, median, number_of};
+use super::adopting::PROMISED_WITHIN;
+use super::forming::{
+    Formed, Unformed, View, ballot, form, foundation, majority, median, number_of,
+};
 use super::gathering::gather;
-use super::{Ended, Shared, adopting};
+use super::{Ended, Shared};
 use crate::scheduler::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::draft::{self, Changes, Draft, Reading};
@@ -107,7 +110,7 @@ impl Shared {
 
     /// Asks all for a promise, until a majority has given it.
     pub(super) async fn prepare(&self, terms: &Terms) -> Result<Round, Ended> {
-        let ballot = self.next_ballot();
+        let (ballot, began) = (self.next_ballot(), Instant::now());
         let all = self.members.len();
         // The first that answers is asked alone: of many who come at once one gets its promise, and
         // not each that of another server.
@@ -135,6 +138,11 @@ impl Shared {
         let (more, failed) = gather(asked, enough).await;
         views.extend(more);
         faults.extend(failed);
+        if began.elapsed() >= PROMISED_WITHIN {
+            // Who promised first may have been started again, and have forgotten it.
+            self.give_back(&views);
+            return Err(Ended::Outbid);
+        }
         self.round(ballot, views, faults)
     }
 
@@ -212,16 +220,22 @@ impl Shared {
     }
 
     /// Has those adopt the last step who are behind, where who has taken it is no majority.
-    async fn level(&self, round: &Round, newest: &[usize]) -> Result<(), Ended> {
-        let source = *newest.first().ok_or(Ended::Outbid)?;
-        let others = round.formed.counted.iter();
-        for other in others.filter(|at| !newest.contains(at)) {
-            let (from, to) = (round.views[source].number, round.views[*other].number);
-            let done = adopting::adopt(self, from, to, &round.formed.ballot, &round.ballot);
-            // Whoever can't is no part of the majority.
-            let _ = done.await;
+    /// Answers who did, by their places.
+    pub(super) async fn level_all(&self, round: &Round) -> Result<Vec<usize>, Ended> {
+        let newest: Vec<usize> = round.formed.newest(&round.views).collect();
+        if newest.len() >= majority(self.members.len()) {
+            return Ok(Vec::new());
         }
-        Ok(())
+        let source = &round.views[*newest.first().ok_or(Ended::Outbid)?];
+        let others = round.formed.counted.iter();
+        let mut levelled = Vec::new();
+        for other in others.filter(|at| !newest.contains(at)) {
+            // Whoever can't is no part of the majority.
+            if let Ok(true) = self.level(round, source, &round.views[*other]).await {
+                levelled.push(*other);
+            }
+        }
+        Ok(levelled)
     }
 
     /// Has a majority take a step.
@@ -232,10 +246,8 @@ impl Shared {
         changes: Changes,
     ) -> Result<(), Ended> {
         let all = self.members.len();
-        let newest: Vec<usize> = round.formed.newest(&round.views).collect();
-        if newest.len() < majority(all) {
-            self.level(round, &newest).await?;
-        }
+        let levelled = self.level_all(round).await?;
+        let newest = round.formed.newest(&round.views).next();
         let changes = Arc::new(changes);
         let ask = |at: &usize| {
             let view = &round.views[*at];
@@ -249,8 +261,12 @@ impl Shared {
                 }),
                 ..terms.clone()
             };
-            let ballots = [round.formed.ballot.as_str(), round.ballot.as_str()];
+            let mut ballots = [round.formed.ballot.as_str(), round.ballot.as_str()];
             let mut shown = view.shown.clone();
+            if let Some(newest) = newest.filter(|_| levelled.contains(at)) {
+                ballots[0] = foundation(&round.ballot);
+                shown.epoch.clone_from(&round.views[newest].shown.epoch);
+            }
             shown.reading = Reading {
                 clock_us: shown.reading.clock_us,
                 ..round.reading.clone()
