@@ -71,6 +71,8 @@ pub(super) const PROMISED_WITHIN: Duration = Duration::from_millis(500);
 /// How long a server that was started again waits for those who it may have promised something.
 const REJOINS_AFTER: Duration = Duration::from_millis(600);
 
+const _: () = assert!(REJOINS_AFTER.as_millis() > PROMISED_WITHIN.as_millis());
+
 /// How long at most a mender keeps the others waiting.
 const UNDER_BALLOT: Duration = Duration::from_secs(1);
 

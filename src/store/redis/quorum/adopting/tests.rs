@@ -262,6 +262,7 @@ fn an_empty_server_is_filled_beside_the_others_and_counts_at_once() {
     let began = Instant::now();
     let approached = scene.approach(2);
     let approach = began.elapsed();
+    assert!(approach >= REJOINS_AFTER, "it may have promised something");
     assert!(!scene.values(2).contains_key("job-1"), "it is put aside");
     assert!(
         !scene.values(2).contains_key("#ballot"),
@@ -372,6 +373,35 @@ fn what_a_step_comes_after_counts_as_newer_than_what_a_minority_took_meanwhile()
     let have_it = ballots.iter().filter(|ballot| *ballot == newest).count();
     assert!(have_it >= 2 && ballots[4] != *newest, "{ballots:?}");
     assert!(!settled || have_it >= 3, "{ballots:?}");
+}
+
+#[test]
+fn promises_that_were_not_given_at_one_time_do_not_count_together() {
+    let scene = Scene::of(3);
+    scene.run_jobs(0..3);
+    // The first that is asked is the last one that was well.
+    let number = scene
+        .store
+        .shared
+        .first
+        .load(std::sync::atomic::Ordering::Relaxed);
+    let slow = |at: &&usize| **at != number;
+    let servers = [0, 1, 2];
+    servers
+        .iter()
+        .filter(slow)
+        .for_each(|at| scene.servers[*at].freeze());
+    let promised = scene.runtime.block_on(async {
+        let shared = std::sync::Arc::clone(&scene.store.shared);
+        let prepared = tokio::spawn(async move { shared.prepare(&nothing()).await.is_ok() });
+        sleep(PROMISED_WITHIN + Duration::from_millis(100)).await;
+        servers
+            .iter()
+            .filter(slow)
+            .for_each(|at| scene.servers[*at].thaw());
+        prepared.await.expect("it does not panic")
+    });
+    assert!(!promised, "the first may have forgotten its promise");
 }
 
 #[test]
