@@ -9,6 +9,7 @@
 --   :agenda   sorted set of the jobs that somebody should look at, by when
 --   :replicas hash: what each replica last said of itself
 --   :history:JOB, :output:JOB   streams: ended attempts, and what they printed
+--   :aside, :aside_agenda   of one of several servers: what it is to hold once it is complete
 -- History keys are not in KEYS: a step may touch 128 of them and mostly touches none. They
 -- are made from the prefix in ARGV and lie in the same slot.
 --

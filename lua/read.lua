@@ -5,7 +5,8 @@
 -- ARGV  1 process as the caller knows it
 --       2 ballot that is to be promised, '?' to promise none, '' for a server by itself
 --       3 how long whoever was promised it is to be left in peace, or is waited for, us
---       4... job names
+--       4 '1' where the peace outlasts the step of that ballot
+--       5... job names
 -- reply clock us, process, values: #layout, #epoch, #token, #clock_us, then each job's;
 --       of several servers also: promised before, ballot of the last step, process that took it,
 --       '1' where it is promised
@@ -17,6 +18,7 @@
 -- How long somebody who was promised a ballot is left in peace at most, to have its step taken.
 -- Whoever comes meanwhile would only keep both from it.
 local LONGEST_PEACE_US = 1000000
+local LASTS = 'lasts'
 
 local function proposer(ballot) return string.match(ballot, '%-(.*)') end
 
@@ -40,12 +42,14 @@ local function promise(now_us)
   local stands = standing()
   local who = proposer(ARGV[2])
   local until_us = text(now_us + math.min(tonumber(ARGV[3]), LONGEST_PEACE_US))
-  local unused = stands[1] ~= '' and stands[1] ~= stands[2]
-  local busy = unused and proposer(stands[1]) ~= who
-    and is_ahead(redis.call('HGET', KEYS[1], '#peace_us'), now_us)
+  local peace = redis.call('HGET', KEYS[1], '#peace_us') or ''
+  local peace_us, lasts = string.match(peace, '(%d+) ?(%a*)')
+  local unused = stands[1] ~= '' and (stands[1] ~= stands[2] or lasts == LASTS)
+  local busy = unused and proposer(stands[1]) ~= who and is_ahead(peace_us, now_us)
   local first = next_in_line(now_us) or who
   if ARGV[2] > stands[1] and not busy and first == who then
-    redis.call('HSET', KEYS[1], '#promised', ARGV[2], '#peace_us', until_us)
+    peace = ARGV[4] == '1' and until_us .. ' ' .. LASTS or until_us
+    redis.call('HSET', KEYS[1], '#promised', ARGV[2], '#peace_us', peace)
     redis.call('HDEL', KEYS[1], '#next')
     stands[4] = '1'
   else
@@ -56,7 +60,7 @@ local function promise(now_us)
 end
 
 local jobs = {}
-for i = 4, #ARGV do jobs[i - 3] = ARGV[i] end
+for i = 5, #ARGV do jobs[i - 4] = ARGV[i] end
 local snap = snapshot(ARGV[1], jobs)
 local reply = told(snap)
 if ARGV[2] == '?' then

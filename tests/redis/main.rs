@@ -4,6 +4,7 @@
 mod access;
 mod acknowledged;
 mod basics;
+mod catching_up;
 mod cluster;
 mod contention;
 mod crossing;

@@ -12,11 +12,11 @@ use test_support::redis::{RedisServer, fresh_namespace};
 
 use crate::world::{caller, claim, impatient, info, persist, release, renewal};
 
-fn servers(count: usize) -> Vec<RedisServer> {
+pub(crate) fn servers(count: usize) -> Vec<RedisServer> {
     (0..count).map(|_| RedisServer::start()).collect()
 }
 
-fn store(servers: &[RedisServer], namespace: &str) -> QuorumStore {
+pub(crate) fn store(servers: &[RedisServer], namespace: &str) -> QuorumStore {
     let hosts = servers
         .iter()
         .map(|server| format!("127.0.0.1:{}", server.port()));
@@ -30,7 +30,7 @@ fn of_hosts(hosts: impl Iterator<Item = String>, namespace: &str) -> QuorumStore
 }
 
 /// A store that is past its first grace window.
-async fn fresh(servers: &[RedisServer], namespace: &str) -> QuorumStore {
+pub(crate) async fn fresh(servers: &[RedisServer], namespace: &str) -> QuorumStore {
     let store = store(servers, namespace);
     store.ready().await.expect("they answer");
     let scope = soloist::scheduler::lease::Scope::Overdue;
@@ -39,7 +39,7 @@ async fn fresh(servers: &[RedisServer], namespace: &str) -> QuorumStore {
     store
 }
 
-async fn now(store: &QuorumStore) -> Timestamp {
+pub(crate) async fn now(store: &QuorumStore) -> Timestamp {
     persist(|| store.snapshot()).await.now
 }
 
@@ -54,7 +54,7 @@ fn ballot(server: &RedisServer, namespace: &str) -> String {
     server.command(&["HGET", &key, "#ballot"])
 }
 
-async fn wait_until_all_have_the_same(
+pub(crate) async fn wait_until_all_have_the_same(
     servers: &[RedisServer],
     namespace: &str,
     store: &QuorumStore,

@@ -22,7 +22,7 @@ type Trial = (&'static str, &'static [&'static str]);
 
 /// Every command that is used, with a call of it that does nothing. `SELECT` and those that
 /// every user may call are left out.
-const TRIALS: [Trial; 20] = [
+const TRIALS: [Trial; 21] = [
     ("+eval", &["EVAL", "return 0", "0"]),
     ("+evalsha", &["EVALSHA", "no digest", "0"]),
     ("+script|load", &["SCRIPT", "LOAD", "return 0"]),
@@ -44,6 +44,8 @@ const TRIALS: [Trial; 20] = [
     ("+xrange", &["XRANGE", KEY, "-", "+", "COUNT", "1"]),
     ("+xrevrange", &["XREVRANGE", KEY, "+", "-", "COUNT", "1"]),
     ("+unlink", &["UNLINK", KEY]),
+    // A key that is not there has no other name.
+    ("+rename", &["RENAME", KEY, KEY]),
 ];
 
 /// Without these, news don't travel, and all else works: a message that says nothing, and what

@@ -23,6 +23,8 @@ pub(super) const PEACE_US: &str = "#peace_us";
 pub(super) const NEXT: &str = "#next";
 pub(super) const BALLOT: &str = "#ballot";
 pub(super) const MEMBER: &str = "#member";
+/// The field of what is put aside that tells one state of it from all others.
+pub(super) const MARK: &str = "#mark";
 
 /// The keys of one namespace.
 #[derive(Clone, Debug)]
@@ -33,6 +35,10 @@ pub(super) struct Keys {
     pub(super) jobs: String,
     /// Sorted set: jobs by when somebody should look at their records.
     pub(super) agenda: String,
+    /// Hash and sorted set: jobs and agenda that one of several servers is to hold once they are
+    /// complete.
+    pub(super) aside: String,
+    pub(super) aside_agenda: String,
     /// Hash: what each replica last said of itself.
     pub(super) replicas: String,
     /// What the key of a job's history starts with.
@@ -53,6 +59,8 @@ impl Keys {
         Self {
             jobs: key("jobs"),
             agenda: key("agenda"),
+            aside: key("aside"),
+            aside_agenda: key("aside_agenda"),
             replicas: key("replicas"),
             history_prefix: key("history:"),
             output_prefix: key("output:"),
@@ -85,6 +93,8 @@ mod tests {
         let all = [
             &keys.jobs,
             &keys.agenda,
+            &keys.aside,
+            &keys.aside_agenda,
             &keys.replicas,
             &keys.events,
             &history,

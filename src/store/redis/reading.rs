@@ -144,7 +144,8 @@ impl Reader {
         Ok(Some(output))
     }
 
-    async fn read(&self, commands: Pipeline) -> Result<Vec<Value>, Fault> {
+    /// Asks what changes nothing; the answer has a value for each.
+    pub(super) async fn read(&self, commands: Pipeline) -> Result<Vec<Value>, Fault> {
         twice(|| self.link.send(commands.clone())).await
     }
 

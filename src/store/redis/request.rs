@@ -48,6 +48,15 @@ impl Request {
     }
 }
 
+/// For how long nobody else is promised anything.
+#[derive(Clone, Copy)]
+pub(super) enum Peace {
+    /// Until the step is taken, at most.
+    ForAStep(Duration),
+    /// Whatever is taken meanwhile.
+    Lasting(Duration),
+}
+
 /// What is asked of a server beside what it shows.
 #[derive(Clone, Copy)]
 pub(super) enum Wish<'b> {
@@ -55,20 +64,26 @@ pub(super) enum Wish<'b> {
     Nothing,
     /// How it stands among several.
     Standing,
-    /// That it takes no step of an older ballot, and leaves whoever asks in peace for so long.
-    Promise { ballot: &'b str, peace: Duration },
+    /// That it takes no step of an older ballot, and leaves whoever asks in peace.
+    Promise { ballot: &'b str, peace: Peace },
 }
 
 /// What a step begins with.
 pub(super) fn read(keys: &Keys, jobs: &[JobName], wish: Wish<'_>) -> Request {
     let mut arguments = Arguments::default();
+    let nothing = Peace::ForAStep(Duration::ZERO);
     let (ballot, peace) = match wish {
-        Wish::Nothing => ("", Duration::ZERO),
-        Wish::Standing => ("?", Duration::ZERO),
+        Wish::Nothing => ("", nothing),
+        Wish::Standing => ("?", nothing),
         Wish::Promise { ballot, peace } => (ballot, peace),
     };
+    let (time, lasting) = match peace {
+        Peace::ForAStep(time) => (time, ""),
+        Peace::Lasting(time) => (time, "1"),
+    };
     arguments.text(ballot);
-    arguments.text(peace.as_micros().to_string());
+    arguments.text(time.as_micros().to_string());
+    arguments.text(lasting);
     for job in jobs {
         arguments.text(job.as_str());
     }
@@ -141,32 +156,72 @@ fn written(keys: &Keys, changes: &Changes) -> Vec<String> {
     records.into_iter().chain(of_lines).collect()
 }
 
-/// A part of what another server holds, for one that promised a ballot.
-pub(super) fn adopt(keys: &Keys, promised: &str, part: &Part<'_>) -> Request {
+/// Has one of several servers change by what it lacks of another one.
+pub(super) fn adopt(keys: &Keys, adoption: &Adoption<'_>) -> Request {
     let mut arguments = Arguments::default();
-    arguments.text(promised);
-    arguments.text(if part.first { "first" } else { "" });
-    arguments.text(part.ballot);
-    arguments.text((part.values.len() / 2).to_string());
-    for bytes in part.values.iter().chain(part.agenda) {
-        arguments.bytes(bytes.clone());
+    let (how, next_mark, ballots, joins) = match adoption.how {
+        Adopted::Aside { next_mark } => ("aside", next_mark, [""; 3], false),
+        Adopted::Counts { ballots, joins } => match adoption.mark {
+            None => ("here", "", ballots, joins),
+            Some(_) => ("swap", "", ballots, joins),
+        },
+    };
+    for text in [how, adoption.process, adoption.mark.unwrap_or_default()] {
+        arguments.text(text);
+    }
+    arguments.text(next_mark);
+    ballots
+        .into_iter()
+        .for_each(|ballot| arguments.text(ballot));
+    arguments.text(if joins { "1" } else { "" });
+    arguments.text(&keys.history_prefix);
+    arguments.text(&keys.output_prefix);
+    arguments.text(adoption.values.len().to_string());
+    for (field, value) in adoption.values {
+        arguments.bytes(field.to_vec());
+        arguments.bytes(value.to_vec());
+    }
+    for field in adoption.gone {
+        arguments.bytes(field.to_vec());
     }
     Request {
         operation: Operation::Adopt,
-        keys: vec![keys.jobs.clone(), keys.agenda.clone()],
+        keys: vec![
+            keys.jobs.clone(),
+            keys.agenda.clone(),
+            keys.aside.clone(),
+            keys.aside_agenda.clone(),
+        ],
         arguments,
     }
 }
 
 /// See [`adopt`].
-pub(super) struct Part<'p> {
-    pub(super) first: bool,
-    /// Of the last step, in the last part; else empty.
-    pub(super) ballot: &'p str,
-    /// Fields and values of the jobs hash by turns.
-    pub(super) values: &'p [Vec<u8>],
-    /// Scores and jobs by turns.
-    pub(super) agenda: &'p [Vec<u8>],
+pub(super) struct Adoption<'a> {
+    /// The process that it was when it was read; another one changes nothing.
+    pub(super) process: &'a str,
+    /// The mark of what it has put aside, where that is to change, or to take its place.
+    pub(super) mark: Option<&'a str>,
+    /// Fields of the jobs hash that change or are new, with their values.
+    pub(super) values: &'a [(&'a [u8], &'a [u8])],
+    /// Fields that go.
+    pub(super) gone: &'a [&'a [u8]],
+    pub(super) how: Adopted<'a>,
+}
+
+/// What becomes of what a server adopts.
+#[derive(Clone, Copy)]
+pub(super) enum Adopted<'a> {
+    /// It is put aside, under a mark that tells it from all that lay there before.
+    Aside { next_mark: &'a str },
+    /// It is what the server holds.
+    Counts {
+        /// The one that it promised, that of its last step when it was read, and the one that
+        /// stands for what it holds then.
+        ballots: [&'a str; 3],
+        /// It counts from now on, as the process that it is.
+        joins: bool,
+    },
 }
 
 pub(super) fn observe(keys: &Keys, caller: &Caller, info: &ReplicaInfo, scope: Scope) -> Request {

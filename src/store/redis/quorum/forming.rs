@@ -17,6 +17,13 @@ pub(super) struct View {
     pub(super) standing: Standing,
 }
 
+impl View {
+    /// It has data, and is the process that took the last step of that.
+    pub(super) fn counts(&self) -> bool {
+        !self.standing.ballot.is_empty() && self.standing.member == self.shown.process
+    }
+}
+
 /// Why nobody can speak for the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unformed {
@@ -53,12 +60,7 @@ pub(super) const fn majority(all: usize) -> usize {
 /// Whether those who answered can speak for the ledger of `all` servers.
 pub(super) fn form(views: &[&View], all: usize) -> Result<Formed, Unformed> {
     let places = || 0..views.len();
-    let is_member = |at: &usize| {
-        let View {
-            shown, standing, ..
-        } = views[*at];
-        !standing.ballot.is_empty() && standing.member == shown.process
-    };
+    let is_member = |at: &usize| views[*at].counts();
     let has_data = |at: &usize| !views[*at].standing.ballot.is_empty();
     let members: Vec<usize> = places().filter(is_member).collect();
     let with_data: Vec<usize> = places().filter(has_data).collect();
@@ -93,6 +95,16 @@ pub(super) fn form(views: &[&View], all: usize) -> Result<Formed, Unformed> {
 /// A ballot as text: numbers first, as long as each other, so that the order of texts is theirs.
 pub(super) fn ballot(number: u64, proposer: uuid::Uuid) -> String {
     format!("{number:016x}-{}", proposer.simple())
+}
+
+/// The ballot that stands for what the step of `ballot` comes after, where a majority has to be
+/// brought to that first. Who was promised `ballot` was promised that as well: it is below it, and
+/// above all that are below it. It must not be the ballot under which the step was first taken:
+/// others may have been taken since by a minority, and would count as newer than what a majority
+/// has then.
+pub(super) fn foundation(ballot: &str) -> &str {
+    let last = ballot.len().saturating_sub(1);
+    ballot.get(..last).unwrap_or_default()
 }
 
 /// The number in a ballot; 0 in none.
@@ -231,6 +243,18 @@ mod tests {
         assert!(ballot(9, high) < ballot(10, low));
         assert!(ballot(9, low) < ballot(9, high));
         assert_eq!(number_of(&ballot(1 << 60, high)), 1 << 60);
+    }
+
+    #[test]
+    fn what_a_step_comes_after_is_above_all_that_is_below_the_step() {
+        let others = [Uuid::from_u128(1 << 90), Uuid::from_u128(3 << 90)];
+        let step = ballot(9, Uuid::from_u128(2 << 90));
+        assert!(foundation(&step) < &*step);
+        assert!(*foundation(&step) > *ballot(9, others[0]));
+        assert!(*foundation(&step) > *ballot(8, others[1]));
+        assert!(*foundation(&step) < *ballot(9, others[1]));
+        assert_eq!(number_of(foundation(&step)), 9);
+        assert_eq!(foundation(""), "");
     }
 
     #[test]

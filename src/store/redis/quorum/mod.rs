@@ -49,6 +49,7 @@ use super::RedisStore;
 
 use super::connector::{Login, Nodes};
 use super::fault::Fault;
+use super::request::Peace;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{Output, Replica, RunId};
 use crate::store::draft::{self, Draft};
@@ -172,7 +173,8 @@ impl QuorumStore {
                 return Ok(answer);
             }
         }
-        let round = shared.prepare(terms, shared.pace.peace()).await?;
+        let peace = Peace::ForAStep(shared.pace.peace());
+        let round = shared.prepare(terms, peace).await?;
         let (answer, changes) = shared.decide(&round, step)?;
         shared.accept(terms, &round, changes).await?;
         self.mend(round.behind());

@@ -28,12 +28,16 @@ const FIRST_PAUSE: Duration = Duration::from_millis(2);
 /// What is remembered of a step goes by an eighth with each one after it that was quicker.
 const FORGOTTEN: u64 = 8;
 
-/// When a step had its first promise.
+/// When a step began, or had its first promise.
 pub(super) struct Began(Instant);
 
 impl Began {
     pub(super) fn now() -> Self {
         Self(Instant::now())
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.0.elapsed()
     }
 }
 
@@ -46,7 +50,7 @@ pub(super) struct Pace {
 impl Pace {
     /// A step was taken, or was in vain.
     pub(super) fn took(&self, began: &Began) {
-        self.note(began.0.elapsed());
+        self.note(began.elapsed());
     }
 
     fn note(&self, time: Duration) {

@@ -125,18 +125,7 @@ impl Shared {
         if histories.len() < majority(all) {
             return Err(self.too_few(histories.len(), histories.len(), faults));
         }
-        // Each line is on a majority, and so on one of these at least.
-        let mut lines: Vec<AttemptRecord> = Vec::new();
-        for history in histories {
-            for line in history {
-                if !lines.contains(&line) {
-                    lines.push(line);
-                }
-            }
-        }
-        lines.sort_by_key(|line| std::cmp::Reverse(line.ended_at));
-        lines.truncate(limit);
-        Ok(lines)
+        Ok(put_together(histories, limit))
     }
 
     pub(super) async fn output(
@@ -160,6 +149,63 @@ impl Shared {
     }
 }
 
+/// What tells an attempt from all others; 0, where none was made, tells nothing.
+type Attempt = (u32, JobName, Timestamp, RunId, Option<(u32, u32)>);
+
+/// A line that servers tell.
+struct Told {
+    line: AttemptRecord,
+    servers: usize,
+    last: usize,
+}
+
+/// The newest lines of several histories. Each line is on a majority, and so on one of these at
+/// least; not each of these has it, as a server can't take what is older than its newest line.
+/// One may have another line of the same attempt, of a step that came to nothing: what most of
+/// them have became of it.
+fn put_together(histories: Vec<Vec<AttemptRecord>>, limit: usize) -> Vec<AttemptRecord> {
+    let mut found: BTreeMap<Attempt, Vec<Told>> = BTreeMap::new();
+    for (server, history) in histories.into_iter().enumerate() {
+        for line in history {
+            let AttemptRecord {
+                attempt,
+                scheduled_at,
+                run_id,
+                ..
+            } = line;
+            let attempt = (
+                attempt,
+                line.job.clone(),
+                scheduled_at,
+                run_id,
+                line.detail.shard,
+            );
+            let told = found.entry(attempt).or_default();
+            match told.iter_mut().find(|told| told.line == line) {
+                // A server may have it twice, under two ids.
+                Some(same) if same.last == server => {}
+                Some(same) => (same.servers, same.last) = (same.servers + 1, server),
+                None => told.push(Told {
+                    line,
+                    servers: 1,
+                    last: server,
+                }),
+            }
+        }
+    }
+    let mut lines = Vec::new();
+    for ((attempt, ..), mut told) in found {
+        if attempt != 0 {
+            told.sort_by_key(|told| std::cmp::Reverse(told.servers));
+            told.truncate(1);
+        }
+        lines.extend(told.into_iter().map(|told| told.line));
+    }
+    lines.sort_by_key(|line| std::cmp::Reverse(line.ended_at));
+    lines.truncate(limit);
+    lines
+}
+
 /// What servers know of replicas, together: the newest of each.
 fn together<'r>(lists: impl Iterator<Item = &'r Vec<ReplicaState>>) -> Vec<ReplicaState> {
     let mut newest: BTreeMap<Uuid, ReplicaState> = BTreeMap::new();
@@ -172,4 +218,53 @@ fn together<'r>(lists: impl Iterator<Item = &'r Vec<ReplicaState>>) -> Vec<Repli
         }
     }
     newest.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::lease::{AttemptDetail, FencingToken, Outcome};
+
+    fn line(attempt: u32, ended_at: i64, outcome: Outcome) -> AttemptRecord {
+        AttemptRecord {
+            job: JobName::new("job").unwrap(),
+            scheduled_at: Timestamp::from_millis(1),
+            attempt,
+            run_id: RunId::new(Uuid::nil()),
+            token: FencingToken::new(1),
+            replica: "one".to_owned(),
+            started_at: Timestamp::from_millis(2),
+            ended_at: Timestamp::from_millis(ended_at),
+            outcome,
+            detail: AttemptDetail::default(),
+        }
+    }
+
+    #[test]
+    fn a_line_is_told_if_any_server_has_it_and_once() {
+        let [one, two] = [1, 2].map(|attempt| line(attempt, 9 + i64::from(attempt), Outcome::Lost));
+        let histories = vec![
+            vec![one.clone(), one.clone()],
+            vec![],
+            vec![two.clone(), one.clone()],
+        ];
+        assert_eq!(put_together(histories.clone(), 9), [two.clone(), one]);
+        assert_eq!(put_together(histories, 1), [two]);
+    }
+
+    #[test]
+    fn of_two_ends_of_one_attempt_that_counts_which_most_servers_have() {
+        let (lost, ended) = (line(1, 20, Outcome::Lost), line(1, 10, Outcome::Succeeded));
+        let twice = vec![lost.clone(), lost];
+        let one = vec![ended.clone()];
+        let histories = vec![twice, one.clone(), one];
+        assert_eq!(put_together(histories, 9), [ended]);
+    }
+
+    #[test]
+    fn what_never_started_is_told_as_often_as_it_was_written() {
+        let [one, two] = [20, 10].map(|at| line(0, at, Outcome::Missed));
+        let both = vec![one.clone(), two.clone()];
+        assert_eq!(put_together(vec![both.clone(), both], 9), [one, two]);
+    }
 }

@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use super::forming::{Formed, Unformed, View, ballot, form, majority, median, number_of};
+use super::adopting::PROMISED_WITHIN;
+use super::forming::{
+    Formed, Unformed, View, ballot, form, foundation, majority, median, number_of,
+};
 use super::gathering::{Gathering, gather};
 use super::pace::Began;
-use super::{Ended, Shared, adopting};
+use super::{Ended, Shared};
 use crate::scheduler::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::draft::{self, Changes, Draft, Reading};
@@ -17,7 +19,7 @@ use crate::store::engine::Terms;
 use crate::store::redis::fault::Fault;
 use crate::store::redis::keys::PEACE_US;
 use crate::store::redis::reply;
-use crate::store::redis::request::{self, Wish};
+use crate::store::redis::request::{self, Peace, Wish};
 use crate::store::rules::Life;
 
 /// A ballot that a majority has promised.
@@ -100,9 +102,9 @@ impl Shared {
         self.round(String::new(), Began::now(), views, faults)
     }
 
-    /// Asks all for a promise, until a majority has given it, and to be left in peace for so long.
-    pub(super) async fn prepare(&self, terms: &Terms, peace: Duration) -> Result<Round, Ended> {
-        let ballot = self.next_ballot();
+    /// Asks all for a promise, until a majority has given it, and to be left in peace.
+    pub(super) async fn prepare(&self, terms: &Terms, peace: Peace) -> Result<Round, Ended> {
+        let (ballot, at_first) = (self.next_ballot(), Began::now());
         let wish = Wish::Promise {
             ballot: &ballot,
             peace,
@@ -130,6 +132,11 @@ impl Shared {
         let enough = |views: &[View]| form(&Vec::from_iter(views), all).is_ok();
         asked.until(enough).await;
         let (views, faults) = (asked.answers, asked.faults);
+        if at_first.elapsed() >= PROMISED_WITHIN {
+            // Who promised first may have been started again, and have forgotten it.
+            self.give_back(&views);
+            return Err(Ended::Outbid);
+        }
         self.round(ballot, began, views, faults)
     }
 
@@ -178,7 +185,7 @@ impl Shared {
     }
 
     /// Lets others have what was promised in vain, at once.
-    fn give_back(&self, views: &[View]) {
+    pub(super) fn give_back(&self, views: &[View]) {
         for view in views.iter().filter(|view| view.standing.granted) {
             let member = Arc::clone(&self.members[view.number]);
             tokio::spawn(async move {
@@ -214,16 +221,22 @@ impl Shared {
     }
 
     /// Has those adopt the last step who are behind, where who has taken it is no majority.
-    async fn level(&self, round: &Round, newest: &[usize]) -> Result<(), Ended> {
-        let source = *newest.first().ok_or(Ended::Outbid)?;
-        let others = round.formed.counted.iter();
-        for other in others.filter(|at| !newest.contains(at)) {
-            let (from, to) = (round.views[source].number, round.views[*other].number);
-            let done = adopting::adopt(self, from, to, &round.formed.ballot, &round.ballot);
-            // Whoever can't is no part of the majority.
-            let _ = done.await;
+    /// Answers who did, by their places.
+    pub(super) async fn level_all(&self, round: &Round) -> Result<Vec<usize>, Ended> {
+        let newest: Vec<usize> = round.formed.newest(&round.views).collect();
+        if newest.len() >= majority(self.members.len()) {
+            return Ok(Vec::new());
         }
-        Ok(())
+        let source = &round.views[*newest.first().ok_or(Ended::Outbid)?];
+        let others = round.formed.counted.iter();
+        let mut levelled = Vec::new();
+        for other in others.filter(|at| !newest.contains(at)) {
+            // Whoever can't is no part of the majority.
+            if let Ok(true) = self.level(round, source, &round.views[*other]).await {
+                levelled.push(*other);
+            }
+        }
+        Ok(levelled)
     }
 
     /// Has a majority take a step.
@@ -234,10 +247,8 @@ impl Shared {
         changes: Changes,
     ) -> Result<(), Ended> {
         let all = self.members.len();
-        let newest: Vec<usize> = round.formed.newest(&round.views).collect();
-        if newest.len() < majority(all) {
-            self.level(round, &newest).await?;
-        }
+        let levelled = self.level_all(round).await?;
+        let newest = round.formed.newest(&round.views).next();
         let changes = Arc::new(changes);
         let ask = |at: &usize| {
             let view = &round.views[*at];
@@ -251,8 +262,12 @@ impl Shared {
                 }),
                 ..terms.clone()
             };
-            let ballots = [round.formed.ballot.as_str(), round.ballot.as_str()];
+            let mut ballots = [round.formed.ballot.as_str(), round.ballot.as_str()];
             let mut shown = view.shown.clone();
+            if let Some(newest) = newest.filter(|_| levelled.contains(at)) {
+                ballots[0] = foundation(&round.ballot);
+                shown.epoch.clone_from(&round.views[newest].shown.epoch);
+            }
             shown.reading = Reading {
                 clock_us: shown.reading.clock_us,
                 ..round.reading.clone()

@@ -7,12 +7,13 @@ use uuid::Uuid;
 
 use super::super::RedisStore;
 use super::super::reply::{self, Shown, Standing};
-use super::super::request::{self, Wish};
+use super::super::request::{self, Peace, Wish};
 use super::forming::ballot;
 use crate::store::draft::Changes;
 use crate::store::engine::{Room, Terms};
 
 const PEACE: Duration = Duration::from_millis(30);
+const FOR_A_STEP: Peace = Peace::ForAStep(PEACE);
 
 struct Scene {
     server: RedisServer,
@@ -32,7 +33,7 @@ impl Scene {
             &[],
             Wish::Promise {
                 ballot,
-                peace: PEACE,
+                peace: FOR_A_STEP,
             },
         );
         let reply = self.store.keeping.run(request).await.expect("it answers");
