@@ -1,6 +1,8 @@
 //! A ledger in a majority of independent servers, of which a minority may do what it wants.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use soloist::scheduler::lease::{Claim, ClaimAnswer, FencingToken, Outcome, ReleaseAnswer};
@@ -9,6 +11,7 @@ use soloist::store::redis::quorum::QuorumStore;
 use soloist::store::{Caller, Store, StoreError};
 use soloist::store_url::StoreOptions;
 use test_support::redis::{RedisServer, fresh_namespace};
+use test_support::relay::Relay;
 
 use crate::world::{caller, claim, impatient, info, persist, release, renewal};
 
@@ -263,4 +266,48 @@ async fn contend(
         }
     }
     granted
+}
+
+/// Whoever is quickest to ask again could keep those from their turn that are further away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_that_is_far_away_has_its_turn_beside_busy_ones() {
+    const STEPS: usize = 20;
+    let servers = servers(5);
+    let relays: Vec<Relay> = servers.iter().map(|one| Relay::to(one.port())).collect();
+    for relay in &relays {
+        relay.delay(Duration::from_millis(20));
+    }
+    let namespace = fresh_namespace();
+    let taken: Arc<AtomicUsize> = Arc::default();
+    let mut near = Vec::new();
+    for rival in 0..2 {
+        let (store, taken) = (fresh(&servers, &namespace).await, Arc::clone(&taken));
+        near.push(tokio::spawn(async move {
+            let due = now(&store).await;
+            for turn in 0.. {
+                let free = claim(&format!("near-{rival}-{turn}"), due);
+                claimed(&store, &caller("near"), &free).await;
+                taken.fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+    }
+    let hosts = relays
+        .iter()
+        .map(|relay| relay.url().replace("redis://", ""));
+    let far = of_hosts(hosts, &namespace);
+    far.ready().await.expect("they answer");
+    let due = now(&far).await;
+    let mut longest = 0;
+    for turn in 0..STEPS {
+        let before = taken.load(Ordering::Relaxed);
+        let free = claim(&format!("far-{turn}"), due);
+        let answer = claimed(&far, &caller("far"), &free).await;
+        assert!(matches!(answer, ClaimAnswer::Granted(_)), "{answer:?}");
+        longest = longest.max(taken.load(Ordering::Relaxed) - before);
+    }
+    near.iter().for_each(tokio::task::JoinHandle::abort);
+    println!(
+        "while one waited that was 20 ms away, two that were near took {longest} steps at most"
+    );
+    assert!(longest <= 400, "{longest}");
 }

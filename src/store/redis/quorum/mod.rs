@@ -77,7 +77,7 @@ struct Shared {
     proposer: Uuid,
     /// The highest number of a ballot that was seen.
     number: AtomicU64,
-    /// The server that is asked alone: the first that answered the last time.
+    /// The server that is asked alone: the first of those that answered the last time.
     first: AtomicUsize,
     pace: Pace,
     /// Steps of one process wait for each other: begun together, each would outbid the others.

@@ -53,6 +53,11 @@ impl Pace {
         self.note(began.elapsed());
     }
 
+    /// A server has answered, for the first time since: a step takes two such answers at least.
+    pub(super) fn answered(&self, asked: &Began) {
+        self.note(asked.elapsed() * 2);
+    }
+
     fn note(&self, time: Duration) {
         let time_us = u64::try_from(time.min(LONGEST_PEACE / 2).as_micros()).unwrap_or(u64::MAX);
         let slower = |us: u64| Some((us - us / FORGOTTEN).max(time_us));

@@ -118,10 +118,9 @@ impl Shared {
         for number in others.by_ref() {
             asked.ask(self.ask(number, wish, terms));
             let Some(View { standing, .. }) = asked.anybody(self.pace.alone()).await else {
-                // It is asked last from now on.
-                self.first.store((number + 1) % all, Ordering::Relaxed);
                 continue;
             };
+            self.pace.answered(&at_first);
             if !standing.granted {
                 return Err(self.outbid(number_of(&standing.promised)));
             }
@@ -132,6 +131,9 @@ impl Shared {
         let enough = |views: &[View]| form(&Vec::from_iter(views), all).is_ok();
         asked.until(enough).await;
         let (views, faults) = (asked.answers, asked.faults);
+        // All have to begin with the same one, if they can.
+        let first = views.iter().map(|view| view.number).min();
+        self.first.store(first.unwrap_or(0), Ordering::Relaxed);
         if at_first.elapsed() >= PROMISED_WITHIN {
             // Who promised first may have been started again, and have forgotten it.
             self.give_back(&views);
