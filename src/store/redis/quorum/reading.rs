@@ -125,7 +125,7 @@ impl Shared {
         if histories.len() < majority(all) {
             return Err(self.too_few(histories.len(), histories.len(), faults));
         }
-        Ok(put_together(histories, limit))
+        Ok(put_together(histories, majority(all), limit))
     }
 
     pub(super) async fn output(
@@ -162,8 +162,12 @@ struct Told {
 /// The newest lines of several histories. Each line is on a majority, and so on one of these at
 /// least; not each of these has it, as a server can't take what is older than its newest line.
 /// One may have another line of the same attempt, of a step that came to nothing: what most of
-/// them have became of it.
-fn put_together(histories: Vec<Vec<AttemptRecord>>, limit: usize) -> Vec<AttemptRecord> {
+/// `most` of them have became of it, or else what more of them have than anything else.
+fn put_together(
+    histories: Vec<Vec<AttemptRecord>>,
+    most: usize,
+    limit: usize,
+) -> Vec<AttemptRecord> {
     let mut found: BTreeMap<Attempt, Vec<Told>> = BTreeMap::new();
     for (server, history) in histories.into_iter().enumerate() {
         for line in history {
@@ -196,8 +200,10 @@ fn put_together(histories: Vec<Vec<AttemptRecord>>, limit: usize) -> Vec<Attempt
     let mut lines = Vec::new();
     for ((attempt, ..), mut told) in found {
         if attempt != 0 {
+            // An attempt that was handed over may end with a second line, when nobody may go on.
             told.sort_by_key(|told| std::cmp::Reverse(told.servers));
-            told.truncate(1);
+            let by_most = told.iter().take_while(|told| told.servers >= most).count();
+            told.truncate(by_most.max(1));
         }
         lines.extend(told.into_iter().map(|told| told.line));
     }
@@ -248,8 +254,8 @@ mod tests {
             vec![],
             vec![two.clone(), one.clone()],
         ];
-        assert_eq!(put_together(histories.clone(), 9), [two.clone(), one]);
-        assert_eq!(put_together(histories, 1), [two]);
+        assert_eq!(put_together(histories.clone(), 2, 9), [two.clone(), one]);
+        assert_eq!(put_together(histories, 2, 1), [two]);
     }
 
     #[test]
@@ -258,13 +264,21 @@ mod tests {
         let twice = vec![lost.clone(), lost];
         let one = vec![ended.clone()];
         let histories = vec![twice, one.clone(), one];
-        assert_eq!(put_together(histories, 9), [ended]);
+        assert_eq!(put_together(histories, 2, 9), [ended]);
+    }
+
+    #[test]
+    fn two_lines_of_one_attempt_that_most_servers_have_are_both_told() {
+        let (lost, handed) = (line(1, 20, Outcome::Lost), line(1, 10, Outcome::HandedOver));
+        let both = vec![lost.clone(), handed.clone()];
+        let histories = vec![both.clone(), both, vec![]];
+        assert_eq!(put_together(histories, 2, 9), [lost, handed]);
     }
 
     #[test]
     fn what_never_started_is_told_as_often_as_it_was_written() {
         let [one, two] = [20, 10].map(|at| line(0, at, Outcome::Missed));
         let both = vec![one.clone(), two.clone()];
-        assert_eq!(put_together(vec![both.clone(), both], 9), [one, two]);
+        assert_eq!(put_together(vec![both.clone(), both], 2, 9), [one, two]);
     }
 }
