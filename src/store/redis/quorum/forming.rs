@@ -64,16 +64,19 @@ pub(super) fn form(views: &[&View], all: usize) -> Result<Formed, Unformed> {
     let has_data = |at: &usize| !views[*at].standing.ballot.is_empty();
     let members: Vec<usize> = places().filter(is_member).collect();
     let with_data: Vec<usize> = places().filter(has_data).collect();
+    // Those who are silent may well be the ones who have what one that was started again has
+    // forgotten: as long as a majority may not have been, they are waited for.
+    let is_lost = views.len() - members.len() > all - majority(all);
     let (counted, after_loss) = if members.len() >= majority(all) {
         (members, false)
-    } else if with_data.len() >= majority(all) {
+    } else if is_lost && with_data.len() >= majority(all) {
         (with_data, true)
     } else if views.len() == all {
         (places().collect(), true)
     } else {
         return Err(Unformed::TooFew {
             answered: views.len(),
-            counted: with_data.len(),
+            counted: members.len(),
         });
     };
     let promises = |at: &&usize| views[**at].standing.granted;
@@ -195,8 +198,23 @@ mod tests {
             view(2, 7, 7, true),
         ];
         assert_eq!(formed(&views, 3), Ok((vec![1, 2], 7, false)));
-        // Without a majority beside it, it may speak, after a loss.
+        // Without a majority beside it nobody speaks: the silent one may know of a later step.
+        let too_few = Unformed::TooFew {
+            answered: 2,
+            counted: 1,
+        };
+        assert_eq!(formed(&views[..2], 3), Err(too_few));
+    }
+
+    #[test]
+    fn where_a_majority_was_started_again_those_that_kept_data_speak_after_a_loss() {
+        let views = [
+            view(0, 9, 9, false),
+            view(1, 7, 7, false),
+            view(2, 7, 7, true),
+        ];
         assert_eq!(formed(&views[..2], 3), Ok((vec![0, 1], 9, true)));
+        assert_eq!(formed(&views, 3), Ok((vec![0, 1, 2], 9, true)));
     }
 
     #[test]
