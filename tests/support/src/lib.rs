@@ -16,4 +16,5 @@ pub mod probe;
 pub mod process;
 pub mod redis;
 pub mod redis_many;
+pub mod redis_model;
 pub mod relay;
