@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use uuid::Uuid;
+use super::chance;
 
 /// What comes after each failure.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl BackOff {
     pub(super) fn pause(&mut self) -> Duration {
         let whole = self.next;
         self.next = (whole * 2).min(self.longest);
-        let [chance, ..] = Uuid::new_v4().into_bytes();
+        let [chance, ..] = chance::uuid().into_bytes();
         whole / 2 + whole / 2 * u32::from(chance) / u32::from(u8::MAX)
     }
 

@@ -21,6 +21,7 @@
 
 mod access;
 mod back_off;
+mod chance;
 mod cluster;
 mod connector;
 mod fault;

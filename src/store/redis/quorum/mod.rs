@@ -46,6 +46,7 @@ use self::forming::majority;
 use self::gathering::gather;
 use self::pace::Pace;
 use super::RedisStore;
+use super::chance;
 
 use super::connector::{Login, Nodes};
 use super::fault::Fault;
@@ -130,7 +131,7 @@ impl QuorumStore {
         let shared = Arc::new(Shared {
             place,
             members: members.into_iter().map(Arc::new).collect(),
-            proposer: Uuid::new_v4(),
+            proposer: chance::uuid(),
             number: AtomicU64::new(0),
             first: AtomicUsize::new(0),
             pace: Pace::default(),

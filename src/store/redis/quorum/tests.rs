@@ -1,5 +1,7 @@
 //! What one of several servers promises and takes, asked directly.
 
+mod disorder;
+
 use std::time::Duration;
 
 use test_support::redis::{RedisServer, fresh_namespace};

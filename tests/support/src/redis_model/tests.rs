@@ -39,12 +39,45 @@ impl Dice {
         format!("{kind}{}", self.throw(2))
     }
 
+    fn on_stream(&mut self, stream: &str) -> Vec<String> {
+        let id = |dice: &mut Self| dice.pick(&["-", "+", "5", "7-0", "(7-0", "(6", "8-1", "9"]);
+        let score = |dice: &mut Self| dice.pick(&["0", "1", "2", "-3", "1795000000123"]);
+        match self.throw(5) {
+            0 | 1 => {
+                let id = self.pick(&["5-*", "6-*", "7-0", "7-*", "8-1", "9-*"]);
+                vec![
+                    "XADD".into(),
+                    stream.to_owned(),
+                    id,
+                    "f".into(),
+                    score(self),
+                ]
+            }
+            2 => vec![
+                "XTRIM".into(),
+                stream.to_owned(),
+                "MINID".into(),
+                "=".into(),
+                self.pick(&["5", "7", "8"]),
+            ],
+            3 => vec![
+                "XRANGE".into(),
+                stream.to_owned(),
+                id(self),
+                id(self),
+                "COUNT".into(),
+                "2".into(),
+            ],
+            _ => vec!["XREVRANGE".into(), stream.to_owned(), id(self), id(self)],
+        }
+    }
+
     fn command(&mut self) -> Vec<String> {
         let field = |dice: &mut Self| format!("f{}", dice.throw(5));
         let score = |dice: &mut Self| dice.pick(&["0", "1", "2", "-3", "1795000000123"]);
         let bound =
             |dice: &mut Self| dice.pick(&["-inf", "+inf", "1", "(1", "(0", "2", "1795000000123"]);
-        let id = |dice: &mut Self| dice.pick(&["-", "+", "5", "7-0", "(7-0", "(6", "8-1", "9"]);
+
         let (hash, set, stream) = (self.key("hash"), self.key("set"), self.key("stream"));
         let words: Vec<String> = match self.throw(19) {
             0 | 1 => vec![
@@ -87,26 +120,7 @@ impl Dice {
                 .concat()
             }
             10 => vec!["ZCARD".into(), set],
-            11 | 12 => {
-                let id = self.pick(&["5-*", "6-*", "7-0", "7-*", "8-1", "9-*"]);
-                vec!["XADD".into(), stream, id, "f".into(), score(self)]
-            }
-            13 => vec![
-                "XTRIM".into(),
-                stream,
-                "MINID".into(),
-                "=".into(),
-                self.pick(&["5", "7", "8"]),
-            ],
-            14 => vec![
-                "XRANGE".into(),
-                stream,
-                id(self),
-                id(self),
-                "COUNT".into(),
-                "2".into(),
-            ],
-            15 => vec!["XREVRANGE".into(), stream, id(self), id(self)],
+            11..16 => self.on_stream(&stream),
             16 => vec![self.pick(&["UNLINK", "EXISTS"]), hash, set, stream],
             17 => vec!["RENAME".into(), hash, self.key("hash")],
             _ => {
