@@ -105,9 +105,13 @@ fn wait_until_it_has_caught_up(server: &RedisServer) {
     let info = server.command(&["INFO", "server"]);
     let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:"));
     let run_id = run_id.expect("a run id").trim();
-    let key = server.command(&["KEYS", "soloist:*:jobs"]);
     let deadline = Instant::now() + SOON;
-    while server.command(&["HGET", &key, "#member"]) != run_id {
+    let member = || {
+        // It has no key at first.
+        let key = server.command(&["KEYS", "soloist:*:jobs"]);
+        server.command(&["HGET", &key, "#member"])
+    };
+    while member() != run_id {
         assert!(Instant::now() < deadline, "it has not caught up");
         std::thread::sleep(Duration::from_millis(50));
     }

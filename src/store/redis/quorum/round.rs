@@ -2,6 +2,7 @@
 //!
 //! Must never: have a step taken that was decided on anything but the newest of a majority.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -115,12 +116,19 @@ impl Shared {
         // The first that answers is asked alone: of many who come at once one gets its promise, and
         // not each that of another server.
         let mut asked = Gathering::default();
-        for number in others.by_ref() {
-            asked.ask(self.ask(number, wish, terms));
-            let Some(View { standing, .. }) = asked.anybody(self.pace.alone()).await else {
+        let mut since = BTreeMap::new();
+        for turn in others.by_ref() {
+            asked.ask(self.ask(turn, wish, terms));
+            since.insert(turn, Began::now());
+            let Some(View {
+                number, standing, ..
+            }) = asked.anybody(self.pace.alone()).await
+            else {
+                // Whoever asks may give up before the end, and has to know the next time.
+                self.first.store((turn + 1) % all, Ordering::Relaxed);
                 continue;
             };
-            self.pace.answered(&at_first);
+            self.pace.answered(&since[number]);
             if !standing.granted {
                 return Err(self.outbid(number_of(&standing.promised)));
             }
