@@ -144,7 +144,7 @@ impl Shared {
         self.first.store(first.unwrap_or(0), Ordering::Relaxed);
         if at_first.elapsed() >= PROMISED_WITHIN {
             // Who promised first may have been started again, and have forgotten it.
-            self.give_back(&views);
+            self.give_back(granted(&views));
             return Err(Ended::Outbid);
         }
         self.round(ballot, began, views, faults)
@@ -164,7 +164,7 @@ impl Shared {
         let formed = match form(&Vec::from_iter(&views), all) {
             Ok(formed) => formed,
             Err(Unformed::Outbid(number)) => {
-                self.give_back(&views);
+                self.give_back(granted(&views));
                 return Err(self.outbid(number));
             }
             Err(Unformed::TooFew { answered, counted }) => {
@@ -195,10 +195,13 @@ impl Shared {
     }
 
     /// Lets others have what was promised in vain, at once.
-    pub(super) fn give_back(&self, views: &[View]) {
-        for view in views.iter().filter(|view| view.standing.granted) {
-            let member = Arc::clone(&self.members[view.number]);
-            tokio::spawn(async move {
+    pub(super) fn give_back(&self, numbers: impl IntoIterator<Item = usize>) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        for number in numbers {
+            let member = Arc::clone(&self.members[number]);
+            runtime.spawn(async move {
                 let mut commands = redis::pipe();
                 let field = commands.cmd("HSET").arg(&member.keys.jobs);
                 field.arg(PEACE_US).arg("0");
@@ -302,4 +305,10 @@ impl Shared {
             _ => Err(Ended::Outbid),
         }
     }
+}
+
+/// Those who promised.
+fn granted(views: &[View]) -> impl Iterator<Item = usize> {
+    let granted = views.iter().filter(|view| view.standing.granted);
+    granted.map(|view| view.number)
 }

@@ -89,7 +89,7 @@ const VALUES_AT_ONCE: usize = 2000;
 const MENDED_AGAIN: Duration = Duration::from_millis(200);
 
 /// All who ask notice who is behind, and one mends it: the others find it mended.
-const FIRST_LOOK: Duration = Duration::from_millis(150);
+const SECOND_LOOK: Duration = Duration::from_millis(150);
 
 /// Mends servers as they are named, and again where others got ahead.
 pub(super) async fn mend(shared: Weak<Shared>, mut named: mpsc::Receiver<usize>) {
@@ -101,7 +101,6 @@ pub(super) async fn mend(shared: Weak<Shared>, mut named: mpsc::Receiver<usize>)
                 None => return,
             };
         }
-        by_chance(FIRST_LOOK).await;
         while let Ok(number) = named.try_recv() {
             behind.insert(number);
         }
@@ -151,6 +150,8 @@ pub(super) struct Adopting {
 struct Behind {
     process: String,
     counts: bool,
+    /// Of its own last step.
+    ballot: String,
     /// One of those who have the last step.
     source: usize,
 }
@@ -187,6 +188,7 @@ impl Shared {
         let view = round.views.into_iter().find(|view| view.number == number);
         Ok(view.zip(source).map(|(view, source)| Behind {
             counts: view.counts(),
+            ballot: view.standing.ballot,
             process: view.shown.process,
             source,
         }))
@@ -198,23 +200,28 @@ impl Shared {
         let Some(mut behind) = self.look_behind(number).await? else {
             return Ok(None);
         };
+        let mark = failed(mark(target).await)?;
         if !behind.counts {
-            let mark = failed(mark(target).await)?;
             sleep(REJOINS_AFTER).await;
-            by_chance(FIRST_LOOK).await;
-            let Some(again) = self.look_behind(number).await? else {
-                return Ok(None);
-            };
-            // Somebody else is about it, or it was started once more.
-            if again.process != behind.process || failed(self::mark(target).await)? != mark {
-                return Err(Ended::Outbid);
-            }
-            behind = again;
         }
+        by_chance(SECOND_LOOK).await;
+        let Some(again) = self.look_behind(number).await? else {
+            return Ok(None);
+        };
+        if again.process == behind.process && again.ballot != behind.ballot {
+            // It is only slower than the others: it takes one step after the other.
+            return Ok(None);
+        }
+        // Somebody else is about it, or it was started once more.
+        if again.process != behind.process || failed(self::mark(target).await)? != mark {
+            return Err(Ended::Outbid);
+        }
+        behind = again;
         let Behind {
             process,
             counts,
             source,
+            ..
         } = behind;
         let source = &*self.members[source];
         let both = futures_util::future::try_join(held(source), held(target)).await;
@@ -257,18 +264,8 @@ impl Shared {
     async fn join_now(&self, number: usize, approached: &Approached) -> Result<Adopting, Ended> {
         // Those who go on meanwhile would be ahead of it again.
         let peace = Peace::Lasting(UNDER_BALLOT);
-        let round = self.prepare(&nothing(), peace).await?;
-        let joined = self.join_in(&round, number, approached).await;
-        self.give_back(&round.views);
-        joined
-    }
-
-    async fn join_in(
-        &self,
-        round: &Round,
-        number: usize,
-        approached: &Approached,
-    ) -> Result<Adopting, Ended> {
+        let round = &self.prepare(&nothing(), peace).await?;
+        let _ends = Ends(self);
         let place = round.views.iter().position(|view| view.number == number);
         let may_join = place.is_some_and(|at| {
             let view = &round.views[at];
@@ -349,6 +346,15 @@ impl Shared {
         };
         let mark = mark.as_ref().map(|(mark, _)| &**mark);
         adopt(to, process, mark, &difference, how).await
+    }
+}
+
+/// Ends the peace that a mender was left in, also where it gives up in the middle.
+struct Ends<'s>(&'s Shared);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.give_back(0..self.0.members.len());
     }
 }
 
