@@ -4,8 +4,10 @@ use soloist::scheduler::lease::{ClaimAnswer, Outcome, ReleaseAnswer};
 use soloist::store::Store;
 use soloist::store::redis::RedisStore;
 use soloist::store_url::StoreOptions;
+use test_support::acl::{rule, set_user};
 use test_support::redis::{RedisServer, fresh_namespace};
 
+use crate::access::refusal;
 use crate::world::{ask, caller, claim, impatient, just_due, observe, persist, release, win};
 
 /// A server with a replica that follows it.
@@ -80,4 +82,20 @@ async fn whoever_does_not_ask_for_it_waits_for_no_replica() {
     let answer = ask(&store, &caller("one"), &claimed).await;
     assert!(matches!(answer, ClaimAnswer::Granted(_)), "{answer:?}");
     replica.thaw();
+}
+
+#[tokio::test]
+async fn without_the_permission_to_wait_for_replicas_a_start_is_refused() {
+    let server = RedisServer::start();
+    let namespace = fresh_namespace();
+    let url = set_user(&server, "me", &rule(&namespace));
+    let options = StoreOptions {
+        min_replicas_ack: 1,
+        ..StoreOptions::default()
+    };
+    let store = RedisStore::open_with(&url, &namespace, &options).expect("a URL");
+    let said = refusal(store.ready().await);
+    assert!(said.contains("ACL SETUSER me +wait"), "{said}");
+    server.command(&["ACL", "SETUSER", "me", "+wait"]);
+    persist(|| store.ready()).await;
 }

@@ -18,7 +18,10 @@ const KEY: &str = "\0key";
 const CHANNEL: &str = "\0channel";
 
 /// A rule, and the call by which it is tried; none where that would do something.
-type Trial = (&'static str, &'static [&'static str]);
+pub(super) type Trial = (&'static str, &'static [&'static str]);
+
+/// What `min_replicas_ack` needs: of no replica, and so without a wait.
+pub(super) const OF_ACKNOWLEDGEMENTS: &[Trial] = &[("+wait", &["WAIT", "0", "0"])];
 
 /// Every command that is used, with a call of it that does nothing. `SELECT` and those that
 /// every user may call are left out.
@@ -128,9 +131,9 @@ fn all_keys(keys: &Keys) -> [String; 5] {
 }
 
 /// The calls by which permissions are tried.
-pub(super) fn trials(keys: &Keys) -> Pipeline {
+pub(super) fn trials(keys: &Keys, also: &'static [Trial]) -> Pipeline {
     let mut commands = redis::pipe();
-    for (_, words) in tried(keys) {
+    for (_, words) in tried(keys).chain(also) {
         let mut words = words.iter();
         let command = commands.cmd(words.next().copied().unwrap_or_default());
         for word in words {
@@ -161,12 +164,13 @@ pub(super) struct Lacking {
 }
 
 /// Reads the answers to [`trials`].
-pub(super) fn lacking(keys: &Keys, answers: &[Value]) -> Lacking {
+pub(super) fn lacking(keys: &Keys, also: &'static [Trial], answers: &[Value]) -> Lacking {
     let (of_commands, of_keys) = answers
-        .split_at_checked(tried(keys).count())
+        .split_at_checked(tried(keys).count() + also.len())
         .unwrap_or_default();
     let mut lacking = Lacking::default();
     let denied = tried(keys)
+        .chain(also)
         .zip(of_commands)
         .filter(|(_, answer)| is_denied(answer));
     let denied: Vec<_> = denied.map(|(trial, _)| trial).collect();
@@ -234,13 +238,13 @@ mod tests {
     }
 
     fn needed(denied: &[usize]) -> Vec<String> {
-        lacking(&Keys::new("shop"), &answers(denied)).needed
+        lacking(&Keys::new("shop"), &[], &answers(denied)).needed
     }
 
     #[test]
     fn a_denied_key_is_told_from_denied_commands() {
         assert_eq!(
-            lacking(&Keys::new("shop"), &answers(&[])),
+            lacking(&Keys::new("shop"), &[], &answers(&[])),
             Lacking::default()
         );
         assert_eq!(needed(&[5, 9]), ["+hget", "+hset"]);

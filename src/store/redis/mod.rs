@@ -198,8 +198,13 @@ impl RedisStore {
 
     /// Whether the user is allowed all that is needed.
     async fn check_access(&self) -> Result<(), Fault> {
-        let answers = self.keeping.try_out(access::trials(&self.keys)).await?;
-        let lacking = access::lacking(&self.keys, &answers);
+        let also = match self.acknowledgements {
+            0 => &[],
+            _ => access::OF_ACKNOWLEDGEMENTS,
+        };
+        let trials = access::trials(&self.keys, also);
+        let answers = self.keeping.try_out(trials).await?;
+        let lacking = access::lacking(&self.keys, also, &answers);
         let user = self.connector.login().name();
         if !lacking.needed.is_empty() {
             let rules: Vec<&str> = lacking.needed.iter().map(String::as_str).collect();

@@ -129,6 +129,11 @@ impl<'a> Call<'a> {
                 group.grace_until = group.grace_until.max(now + caller.quarantine);
                 group.born = group.born.max(now);
             }
+            Life::New => {
+                let grace = grace_of_birth(false, caller);
+                group.grace_until = group.grace_until.max(now + grace);
+                group.born = group.born.max(now);
+            }
             Life::Steady | Life::Process(_) | Life::Elected(_) => {}
         }
         let lost = group.token == FencingToken::default() && caller.token_floor > group.token;
@@ -170,15 +175,20 @@ impl<'a> Call<'a> {
     }
 }
 
+/// How long nothing is granted at the birth of a ledger. Where neither it nor the caller knows of
+/// anything before, it is most likely a first start.
+fn grace_of_birth(known: bool, caller: &Caller) -> Duration {
+    match known || caller.token_floor > FencingToken::default() {
+        true => caller.quarantine,
+        false => caller.quarantine.min(NEW_LEDGER_GRACE),
+    }
+}
+
 /// What another process of the store means: it may have lost what was acknowledged, so holders
 /// get time to come back. A ledger that this store never had, and of which the caller knows no
 /// grant, is most likely a first start.
 fn reborn(group: &mut Group, caller: &Caller, now: Timestamp, process: &str) {
-    let first_start = group.process.is_empty() && caller.token_floor == FencingToken::default();
-    let grace = match first_start {
-        true => caller.quarantine.min(NEW_LEDGER_GRACE),
-        false => caller.quarantine,
-    };
+    let grace = grace_of_birth(!group.process.is_empty(), caller);
     group.grace_until = group.grace_until.max(now + grace);
     process.clone_into(&mut group.process);
     group.born = now;

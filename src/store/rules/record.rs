@@ -411,6 +411,8 @@ impl Group {
 pub(in crate::store) enum Life {
     /// What it acknowledged is there.
     Steady,
+    /// There are no data: it begins, or all of them were taken away.
+    New,
     /// Its data were taken away, and these are others in their place.
     AfterLoss,
     /// A process with an id that is new at each start: one that the ledger doesn't know may

@@ -27,6 +27,7 @@ mod forming;
 mod gathering;
 mod news;
 mod pace;
+mod presence;
 mod reading;
 mod round;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use uuid::Uuid;
 use self::forming::majority;
 use self::gathering::gather;
 use self::pace::Pace;
+use self::presence::Presence;
 use super::RedisStore;
 use super::chance;
 
@@ -81,6 +83,7 @@ struct Shared {
     /// The server that is asked alone: the first of those that answered the last time.
     first: AtomicUsize,
     pace: Pace,
+    presence: Presence,
     /// Steps of one process wait for each other: begun together, each would outbid the others.
     turn: Mutex<()>,
     /// Those that no lease hangs on also wait here, so that a renewal waits for one of them at most.
@@ -128,6 +131,7 @@ impl QuorumStore {
 
     /// The store in these servers.
     fn new(place: String, members: Vec<RedisStore>) -> Self {
+        let all = members.len();
         let shared = Arc::new(Shared {
             place,
             members: members.into_iter().map(Arc::new).collect(),
@@ -135,6 +139,7 @@ impl QuorumStore {
             number: AtomicU64::new(0),
             first: AtomicUsize::new(0),
             pace: Pace::default(),
+            presence: Presence::of(all),
             turn: Mutex::new(()),
             in_line: Mutex::new(()),
         });

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::Shared;
 use super::forming::{majority, median};
 use super::gathering::gather;
+use super::presence::Change;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{Output, Replica, RunId};
 use crate::scheduler::time::Timestamp;
@@ -29,7 +30,7 @@ impl Shared {
         scope: Scope,
     ) -> Result<Look, StoreError> {
         let all = self.members.len();
-        let ask = |member: &Arc<RedisStore>| {
+        let ask = |(number, member): (usize, &Arc<RedisStore>)| {
             let member = Arc::clone(member);
             let (caller, info) = (caller.clone(), info.clone());
             async move {
@@ -38,11 +39,13 @@ impl Shared {
                 let reply = member.asking.run(request).await?;
                 let look = reply::look(&reply);
                 let look = look.map_err(|misread| Fault::misread(&member.place, &misread))?;
-                Ok((stood, look))
+                Ok((number, (stood, look)))
             }
         };
-        let enough = |looks: &[(Standing, Look)]| looks.len() >= majority(all);
-        let (looks, faults) = gather(self.members.iter().map(ask), enough).await;
+        let enough = |looks: &[(usize, (Standing, Look))]| looks.len() >= majority(all);
+        let (looks, faults) = gather(self.members.iter().enumerate().map(ask), enough).await;
+        let (answered, looks): (Vec<usize>, Vec<(Standing, Look)>) = looks.into_iter().unzip();
+        self.tell_who_answers(&answered);
         if looks.len() < majority(all) {
             return Err(self.too_few(looks.len(), looks.len(), faults));
         }
@@ -58,12 +61,33 @@ impl Shared {
             clock_us: median(clocks),
             // A ledger that nobody has written yet begins with a step.
             life: match stood.ballot.is_empty() {
-                true => Life::AfterLoss,
+                true => Life::New,
                 false => Life::Steady,
             },
             replicas,
             ..newest
         })
+    }
+
+    fn tell_who_answers(&self, answered: &[usize]) {
+        let (store, all) = (&self.place, self.members.len());
+        let (well, needed) = (answered.len(), majority(all));
+        for change in self.presence.saw(answered) {
+            match change {
+                Change::Away(number) => {
+                    let server = &self.members[number].place;
+                    tracing::warn!(
+                        store,
+                        server,
+                        "a server of the quorum does not answer: {well} of {all} do, and {needed} have to"
+                    );
+                }
+                Change::Back(number) => {
+                    let server = &self.members[number].place;
+                    tracing::info!(store, server, "it answers again: {well} of {all} do");
+                }
+            }
+        }
     }
 
     pub(super) async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {

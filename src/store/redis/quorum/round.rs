@@ -180,6 +180,7 @@ impl Shared {
         let reading = Reading {
             clock_us: median(clocks.collect()),
             life: match formed.after_loss {
+                true if formed.ballot.is_empty() => Life::New,
                 true => Life::AfterLoss,
                 false => Life::Steady,
             },
