@@ -18,6 +18,8 @@
 --       {outbid}: of several servers, where another step was taken or is promised
 --       {changed, clock us, process, values}: nothing was written; the rest is read.lua's
 --
+-- Of several servers, none takes a step by itself: one that is asked to answers the error QUORUM.
+--
 -- Atomic, because between the comparison and the writing nobody may write.
 -- Holds: all or nothing, lines apart, which never undo a lease; nothing is written after the
 -- step's own deadline, nor on a clock that has meanwhile stepped back far. Marks of the group
@@ -170,6 +172,8 @@ local snap = snapshot(ARGV[1], names())
 if ARGV[16] ~= '' then
   if not (in_time(snap) and is_next()) then return { 'outbid' } end
   redis.call('HSET', KEYS[1], '#ballot', ARGV[16], '#member', snap.process)
+elseif redis.call('HGET', KEYS[1], '#ballot') then
+  return redis.error_reply('QUORUM this server is one of several')
 elseif not (in_time(snap) and unchanged(snap)) then return { 'changed', unpack(told(snap)) } end
 forget()
 write_records()

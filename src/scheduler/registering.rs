@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use super::job::JobName;
-use super::lease::{BATCH_LIMIT, CommonInstant, Enrolment, Late, Registration, ScheduleChange};
+use super::lease::{CommonInstant, Enrolment, Late, Registration, ScheduleChange};
 use super::policy::CatchUp;
 use super::schedule::Schedule;
 use super::table::Entry;
 use super::time::{BootTime, Timestamp};
-use super::{CallResult, Effect, Notice, Purpose, Scheduler};
+use super::{CallResult, Effect, Notice, Purpose, Scheduler, batches};
 
 /// How long a failed registration waits before it is sent again.
 const REGISTER_RETRY: Duration = Duration::from_secs(1);
@@ -26,9 +26,10 @@ impl Scheduler {
             return;
         }
         let waiting = std::mem::take(&mut self.registration.waiting);
-        for batch in waiting.chunks(BATCH_LIMIT) {
+        // One that failed may wait beside one that was asked for since.
+        for batch in batches(waiting, |enrolment| (&enrolment.job, 0)) {
             self.registration.in_flight += 1;
-            self.effects.push_back(Effect::Register(batch.to_vec()));
+            self.effects.push_back(Effect::Register(batch));
         }
     }
 

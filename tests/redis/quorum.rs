@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use soloist::scheduler::lease::{Claim, ClaimAnswer, FencingToken, Outcome, ReleaseAnswer};
 use soloist::scheduler::time::Timestamp;
+use soloist::store::redis::RedisStore;
 use soloist::store::redis::quorum::QuorumStore;
 use soloist::store::{Caller, Store, StoreError};
 use soloist::store_url::StoreOptions;
@@ -310,4 +311,52 @@ async fn a_replica_that_is_far_away_has_its_turn_beside_busy_ones() {
         "while one waited that was 20 ms away, two that were near took {longest} steps at most"
     );
     assert!(longest <= 400, "{longest}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_server_under_two_names_is_refused() {
+    let servers = servers(2);
+    let relay = Relay::to(servers[0].port());
+    let ports = servers
+        .iter()
+        .map(|one| format!("127.0.0.1:{}", one.port()));
+    let hosts = ports.chain([relay.url().replace("redis://", "")]);
+    let store = of_hosts(hosts, &fresh_namespace());
+    let due = Timestamp::from_millis(1_700_000_000_000);
+    let asked = store.claim(&caller("one"), &[claim("job", due)]).await;
+    let error = asked.expect_err("two servers are no majority of three");
+    assert!(error.to_string().contains("one and the same"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_of_a_quorum_refuses_those_that_name_it_alone() {
+    let servers = servers(3);
+    let namespace = fresh_namespace();
+    let store = fresh(&servers, &namespace).await;
+    let first = claim("job", now(&store).await);
+    let answer = claimed(&store, &caller("one"), &first).await;
+    assert!(matches!(answer, ClaimAnswer::Granted(_)), "{answer:?}");
+    let alone = RedisStore::open(&servers[0].url(), &namespace).expect("a URL");
+    let other = claim("other", first.occurrence.scheduled_at);
+    let asked = alone.claim(&caller("two"), &[other]).await;
+    let error = asked.expect_err("it is one of three").to_string();
+    assert!(error.contains("redis+quorum://"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_minority_keeps_nobody_from_asking() {
+    let servers = servers(5);
+    let namespace = fresh_namespace();
+    fresh(&servers, &namespace).await;
+    servers[0].freeze();
+    servers[3].freeze();
+    let store = store(&servers, &namespace);
+    let asked = async {
+        store.ready().await.expect("three of five answer");
+        store.snapshot().await.expect("three of five answer");
+        store.history(None, 10).await.expect("three of five answer");
+    };
+    // To wait for a frozen one takes 2 s to connect, and 10 s to read.
+    let asked = tokio::time::timeout(Duration::from_secs(2), asked).await;
+    asked.expect("nobody waits for the others");
 }

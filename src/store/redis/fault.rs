@@ -184,7 +184,7 @@ const NOT_A_CLUSTER: &str = "name the cluster in the store's URL, redis+cluster:
 
 /// What each code means. `NOSCRIPT` is here for a server that forgets a script that it was just
 /// sent: else the script is sent once more, and nobody hears of it.
-const TABLE: [Row; 18] = [
+const TABLE: [Row; 19] = [
     on(
         "READONLY",
         Reaction::Reconnect,
@@ -244,6 +244,12 @@ const TABLE: [Row; 18] = [
         Reaction::GiveUp,
         "it can't save to disk and takes no writes",
         "mend its disk, as its log says; stop-writes-on-bgsave-error has it write all the same",
+    ),
+    on(
+        "QUORUM",
+        Reaction::GiveUp,
+        "it holds this namespace together with other servers",
+        "name all of them in the store's URL, redis+quorum://, as the other replicas do; to leave a quorum, stop all replicas and choose another namespace",
     ),
     on(
         "WRONGTYPE",

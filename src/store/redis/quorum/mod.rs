@@ -199,9 +199,12 @@ impl Engine for QuorumStore {
             let member = Arc::clone(member);
             async move { Ok(Engine::ready(&*member).await) }
         });
-        let enough = |_: &[Result<(), StoreError>]| false;
-        let (answers, _) = gather(members, enough).await;
         let all = self.shared.members.len();
+        let are_well = |answers: &[Result<(), StoreError>]| {
+            let well = answers.iter().filter(|answer| answer.is_ok()).count();
+            well >= majority(all)
+        };
+        let (answers, _) = gather(members, are_well).await;
         let well = answers.iter().filter(|answer| answer.is_ok()).count();
         let error = answers.into_iter().find_map(Result::err);
         match error {

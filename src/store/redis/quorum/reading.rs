@@ -95,12 +95,14 @@ impl Shared {
             let (member, replica) = (Arc::clone(member), replica.clone());
             async move { Ok(member.strike_off(&replica).await) }
         };
-        let enough = |_: &[Result<(), StoreError>]| false;
-        let (answers, _) = gather(self.members.iter().map(ask), enough).await;
-        let failed = answers.iter().filter(|answer| answer.is_err()).count();
-        let all = self.members.len();
+        let needed = majority(self.members.len());
+        let well = |answers: &[Result<(), StoreError>]| {
+            answers.iter().filter(|answer| answer.is_ok()).count() >= needed
+        };
+        let (answers, _) = gather(self.members.iter().map(ask), well).await;
+        let done = well(&answers);
         match answers.into_iter().find_map(Result::err) {
-            Some(error) if all - failed < majority(all) => Err(error),
+            Some(error) if !done => Err(error),
             _ => Ok(()),
         }
     }
@@ -111,7 +113,7 @@ impl Shared {
             let member = Arc::clone(member);
             async move { Ok((member.standing().await?, member.reader.survey().await?)) }
         };
-        let enough = |_: &[(Standing, Survey)]| false;
+        let enough = |surveys: &[(Standing, Survey)]| surveys.len() >= majority(all);
         let (surveys, faults) = gather(self.members.iter().map(ask), enough).await;
         if surveys.len() < majority(all) {
             return Err(self.too_few(surveys.len(), surveys.len(), faults));
@@ -144,7 +146,7 @@ impl Shared {
             let (member, job) = (Arc::clone(member), job.cloned());
             async move { member.reader.history(job.as_ref(), limit).await }
         };
-        let enough = |_: &[Vec<AttemptRecord>]| false;
+        let enough = |histories: &[Vec<AttemptRecord>]| histories.len() >= majority(all);
         let (histories, faults) = gather(self.members.iter().map(ask), enough).await;
         if histories.len() < majority(all) {
             return Err(self.too_few(histories.len(), histories.len(), faults));

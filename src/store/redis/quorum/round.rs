@@ -2,7 +2,7 @@
 //!
 //! Must never: have a step taken that was decided on anything but the newest of a majority.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -161,6 +161,13 @@ impl Shared {
         let seen = views.iter().map(|view| number_of(&view.standing.promised));
         self.number
             .fetch_max(seen.max().unwrap_or(0), Ordering::Relaxed);
+        let processes: BTreeSet<&str> = views
+            .iter()
+            .map(|view| view.shown.process.as_str())
+            .collect();
+        if processes.len() < views.len() {
+            return Err(Ended::Failed(self.named_twice()));
+        }
         let formed = match form(&Vec::from_iter(&views), all) {
             Ok(formed) => formed,
             Err(Unformed::Outbid(number)) => {
@@ -209,6 +216,15 @@ impl Shared {
                 // Else it lapses by itself.
                 let _ = member.keeping.send(commands).await;
             });
+        }
+    }
+
+    /// One server under two names would be a majority by itself.
+    fn named_twice(&self) -> StoreError {
+        StoreError::Refused {
+            place: self.place.clone(),
+            cause: "two of its servers are one and the same".to_owned(),
+            cure: "name three, five or seven different ones in the store's URL".to_owned(),
         }
     }
 
