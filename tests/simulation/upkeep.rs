@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use soloist::scheduler::job::Job;
 use soloist::scheduler::lease::{Dependents, Order, OrderAnswer, OrderKind, RunId};
+use soloist::scheduler::{Effect, Event, Purpose};
 use soloist::store::JobState;
 use uuid::Uuid;
 
+use crate::direct::Hand;
 use crate::laws::job;
 use crate::table::Engine;
 use crate::world::World;
@@ -171,4 +173,29 @@ fn what_a_living_replica_has_is_never_forgotten_after_its_host_slept_for_months(
         world.run_for(63 * DAY);
         assert_nothing_was_forgotten(&world);
     }
+}
+
+/// A job whose enrolment failed while it was to be asked about anew waits twice.
+#[test]
+fn a_job_that_is_to_be_enrolled_twice_is_not_so_in_one_batch() {
+    let mut hand = Hand::new(job("m", "@manual"), Purpose::Table);
+    let asked = |hand: &mut Hand| {
+        let batches = hand.turn().into_iter().filter_map(|effect| match effect {
+            Effect::Register(jobs) => Some(jobs),
+            _ => None,
+        });
+        batches.collect::<Vec<_>>()
+    };
+    hand.tell(Event::PauseChanged);
+    let sent = asked(&mut hand).pop().expect("it asks");
+    hand.tell(Event::PauseChanged);
+    hand.tell(Event::Registered {
+        jobs: sent,
+        sent: hand.boot(),
+        result: Err("no answer".to_owned()),
+    });
+    hand.now += Duration::from_secs(2);
+    let batches = asked(&mut hand);
+    assert_eq!(batches.len(), 2, "{batches:?}");
+    assert!(batches.iter().all(|batch| batch.len() == 1), "{batches:?}");
 }
