@@ -154,12 +154,14 @@ pub fn check(url: &str) -> Result<(), StoreUrlError> {
 }
 
 /// Whether a URL names a Redis server that may have replicas.
+#[cfg(feature = "daemon")]
 pub(crate) fn may_have_replicas(url: &str) -> bool {
     let several = SeveralUrl::parse(url).ok();
     RedisUrl::is_one(url) || several.is_some_and(|url| url.kind != Several::Quorum)
 }
 
 /// Whether a URL leads to servers of which one takes another's place by an election.
+#[cfg(feature = "daemon")]
 pub(crate) fn follows_elections(url: &str) -> bool {
     let several = SeveralUrl::parse(url).ok();
     several.is_some_and(|url| url.kind != Several::Quorum)

@@ -8,7 +8,7 @@
 //!                                                              │ decide, as for one server
 //!  accept: take this step after that one, as promised ─▶ all ─▶ a majority: it counts
 //!                   │ outbid: again, with a higher ballot          │
-//!                   └──────────────────────────────────            └─▶ the others adopt the whole
+//!                   └──────────────────────────────────            └─▶ the others adopt it
 //! ```
 //!
 //! This is Paxos over a state (Lamport, "Paxos Made Simple", 2001; Rystsov, "CASPaxos", 2018): a
