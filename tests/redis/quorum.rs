@@ -356,7 +356,7 @@ async fn a_frozen_minority_keeps_nobody_from_asking() {
         store.snapshot().await.expect("three of five answer");
         store.history(None, 10).await.expect("three of five answer");
     };
-    // To wait for a frozen one takes 2 s to connect, and 10 s to read.
+    // To wait for a frozen one takes 2 s each time.
     let asked = tokio::time::timeout(Duration::from_secs(2), asked).await;
     asked.expect("nobody waits for the others");
 }
