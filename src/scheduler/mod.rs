@@ -16,6 +16,7 @@
 //!                         └ store_clock  what time it is at the store
 //! ```
 
+mod batches;
 mod claiming;
 mod claims;
 mod contact;
@@ -52,13 +53,13 @@ pub use self::effect::{
 pub use self::store_clock::ClockJump;
 pub use self::table::dependents_of;
 
+use self::batches::batches;
 use self::claims::Claims;
 use self::contact::Contact;
 use self::held::{AfterRenewal, HeldLeases, Stop};
 use self::job::{Job, JobName};
 use self::lease::{
-    BATCH_LIMIT, Caller, Claim, Enrolment, FencingToken, Late, Renewal, RenewalAnswer, Replica,
-    RunId, Scope,
+    Caller, Claim, Enrolment, FencingToken, Late, Renewal, RenewalAnswer, Replica, RunId, Scope,
 };
 use self::margins::Margins;
 use self::memory::Memory;
@@ -470,26 +471,4 @@ impl Scheduler {
 /// An id for a replica: random, new at each start.
 pub fn draw_replica_id(random: [u8; 16]) -> Uuid {
     uuid::Builder::from_random_bytes(random).into_uuid()
-}
-
-/// Cuts items into batches that a store takes: none too large, and no shard of a job twice in
-/// one.
-fn batches<T>(items: Vec<T>, shard: impl Fn(&T) -> (&JobName, u32)) -> Vec<Vec<T>> {
-    let mut batches: Vec<Vec<T>> = Vec::new();
-    let mut shards: Vec<HashSet<(JobName, u32)>> = Vec::new();
-    for item in items {
-        let (job, index) = shard(&item);
-        let key = (job.clone(), index);
-        let fits = |number: &usize| {
-            batches[*number].len() < BATCH_LIMIT && !shards[*number].contains(&key)
-        };
-        let number = (0..batches.len()).find(fits).unwrap_or_else(|| {
-            batches.push(Vec::new());
-            shards.push(HashSet::new());
-            batches.len() - 1
-        });
-        shards[number].insert(key);
-        batches[number].push(item);
-    }
-    batches
 }

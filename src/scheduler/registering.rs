@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
+use super::batches::batches;
 use super::job::JobName;
 use super::lease::{CommonInstant, Enrolment, Late, Registration, ScheduleChange};
 use super::policy::CatchUp;
 use super::schedule::Schedule;
 use super::table::Entry;
 use super::time::{BootTime, Timestamp};
-use super::{CallResult, Effect, Notice, Purpose, Scheduler, batches};
+use super::{CallResult, Effect, Notice, Purpose, Scheduler};
 
 /// How long a failed registration waits before it is sent again.
 const REGISTER_RETRY: Duration = Duration::from_secs(1);

@@ -17,6 +17,15 @@ async fn store(url: &str, namespace: &str) -> RedisStore {
     store
 }
 
+/// A lease that is held in a cluster.
+async fn held() -> (Cluster, String, Held) {
+    let cluster = Cluster::start();
+    let namespace = fresh_namespace();
+    let store = RedisStore::open(&cluster.url(), &namespace).expect("a URL");
+    let held = Held::in_store(store).await;
+    (cluster, namespace, held)
+}
+
 #[tokio::test]
 async fn namespaces_lie_on_different_nodes_and_are_found_from_any() {
     let cluster = Cluster::start();
@@ -52,10 +61,7 @@ async fn the_slot_is_followed_through_a_failover_and_nothing_is_granted_twice() 
 
 #[tokio::test]
 async fn a_slot_that_moves_is_followed_and_its_leases_stay() {
-    let cluster = Cluster::start();
-    let namespace = fresh_namespace();
-    let store = RedisStore::open(&cluster.url(), &namespace).expect("a URL");
-    let held = Held::in_store(store).await;
+    let (cluster, namespace, held) = held().await;
     let to = cluster.other_master(cluster.holder(&namespace));
     let moving = Move::of(&cluster, &namespace, to);
     let goes_on = async |when: &str| {
@@ -77,10 +83,7 @@ async fn a_slot_that_moves_is_followed_and_its_leases_stay() {
 /// The stream of a history is made by its first line: in a slot that moves, that is elsewhere.
 #[tokio::test]
 async fn a_line_that_is_written_while_its_slot_moves_is_not_lost() {
-    let cluster = Cluster::start();
-    let namespace = fresh_namespace();
-    let store = RedisStore::open(&cluster.url(), &namespace).expect("a URL");
-    let held = Held::in_store(store).await;
+    let (cluster, namespace, held) = held().await;
     let to = cluster.other_master(cluster.holder(&namespace));
     let moving = Move::of(&cluster, &namespace, to);
     moving.begin();

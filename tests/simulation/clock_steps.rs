@@ -99,15 +99,22 @@ fn taken_over_at(seed: u64, by: i64) -> Duration {
         world.run_for(step);
         world.step_store_clock(by);
     }
+    happens(&mut world, by, |world| {
+        run(world, 2).map(|(_, started)| started)
+    })
+}
+
+/// Goes on until it happens; answers when that was.
+fn happens(world: &mut World, by: i64, it: impl Fn(&World) -> Option<Duration>) -> Duration {
     let end = world.now + Duration::from_secs(200);
     while world.now < end {
         world.run_for(Duration::from_millis(500));
-        if let Some((_, started)) = run(&world, 2) {
-            check(&world);
+        if let Some(started) = it(world) {
+            check(world);
             return started;
         }
     }
-    panic!("{by} ms: nobody took over\n{world:?}")
+    panic!("{by} ms: it never happened\n{world:?}")
 }
 
 /// Without a word of the server's clock: what stood unchanged for its length is over.
@@ -152,17 +159,11 @@ fn tried_again_at(seed: u64, by: i64) -> Duration {
     world.run_for(Duration::from_millis(60_100));
     world.run_for_about(0, 3_500);
     world.step_store_clock(by);
-    let end = world.now + Duration::from_secs(200);
-    while world.now < end {
-        world.run_for(Duration::from_millis(500));
+    happens(&mut world, by, |world| {
         let mut runs = world.runs.values();
-        if let Some(run) = runs.find(|run| run.job == "flaky" && run.attempt == 2) {
-            let started = run.started;
-            check(&world);
-            return started;
-        }
-    }
-    panic!("{by} ms: it was not tried again\n{world:?}")
+        let again = runs.find(|run| run.job == "flaky" && run.attempt == 2);
+        again.map(|run| run.started)
+    })
 }
 
 #[test]
