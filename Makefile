@@ -5,15 +5,20 @@
 # make check   formatting, lints, tests, documentation: what must pass before a commit
 # make test    the same, after installing the servers that the tests start; CI runs this
 # make bench   benchmarks
+# make deb     the Debian package, into target/debian; scripts/install-test-tools has what it takes
+# make manifests   deploy/kubernetes anew, from the chart
+# make image-check the static program, run in a root that holds what the image holds; as root
 #
 # The shop may be elsewhere: make run SHOP=postgres://USER@HOST/DATABASE
 
 CARGO ?= cargo
+# What is off by default is looked at, tested and documented too.
+FEATURES := --features soloist/otlp
 BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Not DATABASE_URL of the caller's environment: that may well be of another project.
 SHOP ?= $(CURDIR)/var/shop.db
 
-.PHONY: run status audit demo build check test fmt clippy shellcheck tests doc bench
+.PHONY: run status audit demo build check test fmt clippy shellcheck tests doc bench manifests image-check deb
 
 # Jobs find their programs on PATH, and jobs.toml hands DATABASE_URL on to them.
 run audit: export PATH := $(BIN):$(PATH)
@@ -51,7 +56,7 @@ fmt:
 	$(CARGO) fmt --all --check
 
 clippy:
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 
 # Only where shellcheck is installed: the scripts are few, and no reason to demand it.
 shellcheck:
@@ -62,10 +67,20 @@ shellcheck:
 	fi
 
 tests:
-	$(CARGO) test --workspace -- --show-output
+	$(CARGO) test --workspace $(FEATURES) -- --show-output
 
 doc:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(FEATURES)
 
 bench:
 	$(CARGO) run --release -p soloist-bench
+
+manifests:
+	@scripts/install-test-tools
+	target/test-tools/deploy/bin/python tests/deploy/deploy.py --manifests deploy/kubernetes
+
+image-check:
+	@CARGO="$(CARGO)" scripts/check-image
+
+deb:
+	@CARGO="$(CARGO)" scripts/package

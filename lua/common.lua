@@ -8,6 +8,7 @@
 --   :jobs     hash: a value for each job, and the fields of the group, which start with `#`
 --   :agenda   sorted set of the jobs that somebody should look at, by when
 --   :replicas hash: what each replica last said of itself
+--   :tables   hash: what a table says of its jobs, by its digest, opaque here
 --   :history:JOB, :output:JOB   streams: ended attempts, and what they printed
 --   :aside, :aside_agenda   of one of several servers: what it is to hold once it is complete
 -- History keys are not in KEYS: a step may touch 128 of them and mostly touches none. They

@@ -1,13 +1,14 @@
 #!lua flags=allow-oom
 -- observe.lua: writes down that the caller lives, and shows who lives and what there is to do.
 --
--- KEYS  1 jobs  2 agenda  3 replicas
+-- KEYS  1 jobs  2 agenda  3 replicas  4 tables
 -- ARGV  1 process as the caller knows it  2 step back that is tolerated us  3 layout
 --       4 replica id  5 what the replica says of itself (JSON, kept as it is)
 --       6 scope (overdue|all)  7 how many records at most  8 abandoned after ms
 --       9 how long a silent replica stays listed ms
 -- reply clock us, process, values of the group, next instant of the agenda ms or '',
 --       replicas: id, then seen_at|what it said, for each
+--       digests of the tables that are kept
 --       then per record {job, value}
 --
 -- Atomic, because the agenda, the clock and the group are judged together.
@@ -54,6 +55,19 @@ local function list_replica(now, retention)
   return listed
 end
 
+-- The digests of the tables that are kept: those that a listed replica names in what it says.
+local function keep_tables(listed)
+  local kept = {}
+  for _, digest in ipairs(redis.call('HKEYS', KEYS[4])) do
+    local named = false
+    for i = 2, #listed, 2 do
+      named = named or string.find(listed[i], '"' .. digest .. '"', 1, true) ~= nil
+    end
+    if named then kept[#kept + 1] = digest else redis.call('HDEL', KEYS[4], digest) end
+  end
+  return kept
+end
+
 local snap = snapshot(ARGV[1], {})
 local reply = told(snap)
 local layout = snap.values[LAYOUT]
@@ -64,6 +78,7 @@ if ARGV[6] == 'overdue' then until_ = text(now) end
 local entries = redis.call('ZRANGEBYSCORE', KEYS[2], from, until_, 'WITHSCORES', 'LIMIT', '0', ARGV[7])
 local next_ = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
 reply[4] = next_[2] and text(tonumber(next_[2])) or ''
-reply[5] = list_replica(now, tonumber(ARGV[9]))
+local listed = list_replica(now, tonumber(ARGV[9]))
+reply[5], reply[6] = listed, keep_tables(listed)
 show(entries, reply)
 return reply

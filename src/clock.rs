@@ -83,6 +83,19 @@ impl Clock for SystemClock {
     }
 }
 
+impl SystemClock {
+    /// CLOCK_MONOTONIC, which stands still while the host is suspended: for service managers that
+    /// compare stamps of it, and nothing else.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn monotonic(self) -> Duration {
+        let now = clock_gettime(ClockId::Monotonic);
+        Duration::new(
+            u64::try_from(now.tv_sec).unwrap_or(0),
+            u32::try_from(now.tv_nsec).unwrap_or(0),
+        )
+    }
+}
+
 /// A timer on CLOCK_BOOTTIME: never early, as late as the kernel's wake-up (some 0.1 ms), and
 /// due at once after a suspension that it fell into. One descriptor for its whole life.
 #[derive(Debug)]

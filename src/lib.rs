@@ -1,21 +1,42 @@
 //! One cron table on many machines: each occurrence of a job runs on one replica alone.
 //!
 //! The crate is a library under a thin binary. Dependencies run one way:
-//! `cli → driver → {store, runner, clock} → scheduler`, and `config → scheduler`; `store_url` and
-//! `clock` are leaves that store and config share, `tls_trouble` is one of store and guardian; `why`
-//! knows `store` and `scheduler`. `tests/tidy.rs` holds it.
+//! `cli → daemon → http → driver → {store, runner, clock} → scheduler`, and
+//! `cli → import → config → scheduler`; `store_url` and `clock` are leaves that store and config
+//! share, `tls_trouble` is one of store and guardian; `why` knows `store` and `scheduler`.
+//! `tests/tidy.rs` holds it.
 
 #[cfg(feature = "daemon")]
 pub mod cli;
 pub mod clock;
 #[cfg(feature = "daemon")]
 pub mod config;
+#[cfg(feature = "daemon")]
+mod daemon;
 pub mod driver;
 pub mod guardian;
+#[cfg(feature = "daemon")]
+pub mod health;
+#[cfg(feature = "daemon")]
+mod http;
+#[cfg(feature = "http")]
+mod http_client;
+#[cfg(feature = "daemon")]
+pub mod import;
+#[cfg(feature = "daemon")]
+pub mod metrics;
+#[cfg(feature = "daemon")]
+mod notify;
+#[cfg(feature = "daemon")]
+mod orders;
 pub mod runner;
 pub mod scheduler;
 pub mod store;
 pub mod store_url;
 #[cfg(any(feature = "http", feature = "tls"))]
 mod tls_trouble;
+#[cfg(feature = "otlp")]
+pub mod traces;
+#[cfg(feature = "daemon")]
+mod views;
 pub mod why;

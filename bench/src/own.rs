@@ -62,6 +62,7 @@ impl InProcess {
             tags: Tags::new(),
             max_running: None,
             digest: String::new(),
+            revision: None,
         };
         let jobs = (0..scenario.jobs).map(|number| Arc::new(job(number, scenario.schedule)));
         let entropy = Box::new(|| {
@@ -148,16 +149,31 @@ impl InProcess {
                     result,
                 }
             }
+            other => return self.call_rarely(other).await,
+        })
+    }
+
+    /// The calls that no claim waits for.
+    async fn call_rarely(&self, effect: Effect) -> Option<Event> {
+        let sent = SystemClock.boot();
+        let caller = self.scheduler.caller(sent, CALL_TIMEOUT);
+        let store = &self.store;
+        Some(match effect {
             Effect::Sweep => Event::Swept {
                 result: told(store.sweep(&caller)).await,
             },
-            Effect::Start(_)
-            | Effect::Stop { .. }
-            | Effect::Guard { .. }
-            | Effect::Report(_)
-            | Effect::Finish => {
-                return None;
-            }
+            Effect::Publish(table) => Event::Published {
+                sent,
+                result: told(store.publish(&caller, &table)).await,
+            },
+            Effect::ReadTable(digest) => Event::TableRead {
+                result: store
+                    .table(&digest)
+                    .await
+                    .map_err(|error| error.to_string()),
+                digest,
+            },
+            _ => return None,
         })
     }
 }

@@ -4,13 +4,19 @@
 //! together. Must never show the value of an environment variable, as a URL may hold a password.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{
+    ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
+};
+use clap_complete::Shell;
 
+mod import;
 mod orders;
 
+pub(crate) use import::{From as ImportFrom, ImportArgs};
 pub(crate) use orders::{AskingArgs, KillArgs, PauseArgs, TriggerArgs, WaitingArgs, is_printable};
 
 /// One cron table on many machines: each occurrence of a job runs on one replica alone.
@@ -40,6 +46,25 @@ impl Args {
     }
 
     fn from(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut words: Vec<_> = words.into_iter().collect();
+        let args = Self::parse(&words)?;
+        if !matches!(&args.command, Command::Check(check) if check.compare)
+            || args.global.store.as_deref() != Some("")
+        {
+            return Ok(args);
+        }
+        // A flag without a URL must not hide the one that stands before it, or in the environment.
+        if let Some(at) = words.iter().rposition(|word| word == "--store") {
+            words.remove(at);
+        }
+        let mut args = Self::parse(&words)?;
+        if let Command::Check(check) = &mut args.command {
+            check.compare = true;
+        }
+        Ok(args)
+    }
+
+    fn parse(words: &[OsString]) -> Result<Self, clap::Error> {
         let mut command = Self::command();
         let mut matches = command.try_get_matches_from_mut(words)?;
         let on_command_line = |matches: &ArgMatches| {
@@ -58,11 +83,16 @@ impl Args {
     }
 }
 
+/// The command line as it is declared.
+pub(crate) fn declared() -> clap::Command {
+    Args::command()
+}
+
 /// Where help lists what every command takes, so that a command's own flags stand first.
 const EVERYWHERE: &str = "Options of every command";
 
 /// What every command takes, before or after its name.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Global {
     /// The table of jobs [default: jobs.toml].
     #[arg(
@@ -71,6 +101,7 @@ pub(crate) struct Global {
         help_heading = EVERYWHERE,
         env = "SOLOIST_CONFIG",
         hide_env_values = true,
+        value_hint = ValueHint::FilePath,
         value_name = "FILE"
     )]
     pub(crate) config: Option<OsString>,
@@ -101,7 +132,8 @@ pub(crate) struct Global {
     pub(crate) namespace: Option<String>,
 
     /// What is logged: off, error, warn, info, debug, trace, or by part,
-    /// `info,soloist::output=off` (without the output of jobs) [default: info].
+    /// `info,soloist::output=off` (without the output of jobs) [default: info; warn where the store
+    /// is only asked or told].
     #[arg(
         long,
         global = true,
@@ -113,7 +145,7 @@ pub(crate) struct Global {
     pub(crate) log_level: Option<String>,
 
     /// How it is logged, always to stderr: text for people, or json, one flat object a line
-    /// [default: text].
+    /// [default: text; without time where that is systemd's journal].
     #[arg(
         long,
         global = true,
@@ -145,14 +177,7 @@ fn read_log_format(text: &str) -> Result<LogFormat, String> {
 }
 
 /// Commands that are to come, with what does for them today.
-const TO_COME: [(&str, Option<&str>); 6] = [
-    ("lock", None),
-    ("verify", None),
-    ("import", None),
-    ("schema", None),
-    ("completions", None),
-    ("man", Some("`soloist help` has what there is to know")),
-];
+const TO_COME: [(&str, Option<&str>); 2] = [("lock", None), ("verify", None)];
 
 /// The command that was asked for, if it is one to come, and what does for it today.
 pub(crate) fn to_come(error: &clap::Error) -> Option<(&'static str, Option<&'static str>)> {
@@ -182,7 +207,10 @@ pub(crate) enum Command {
                       soloist next \"30 2 * * *\" --timezone America/New_York --from 2027-03-13 -n 3")]
     Next(NextArgs),
     /// Print the jobs with last outcome, holder and next occurrence, and the replicas.
-    #[command(after_help = "Example: soloist status --json | jq '.jobs[] | .name'")]
+    #[command(
+        after_help = "Examples:\n  soloist status --json | jq '.jobs[] | .name'\n  \
+                      soloist status --watch"
+    )]
     Status(StatusArgs),
     /// Print past attempts, the newest first.
     #[command(after_help = "Example: soloist history close-expired-orders -n 50")]
@@ -219,6 +247,33 @@ pub(crate) enum Command {
     #[command(after_help = "Example: soloist run-once close-expired-orders\n\n\
                       Exits with the command's own code.")]
     RunOnce(RunOnceArgs),
+    /// Carry a crontab, or CronJobs of Kubernetes, over into a table, and tell what differs.
+    #[command(
+        after_help = "Examples:\n  crontab -l | soloist import - --timezone Europe/Berlin > jobs.toml\n  \
+                      soloist import /etc/cron.d/shop --output jobs.toml\n  \
+                      kubectl get cronjobs -o yaml | soloist import - > jobs.toml\n\n\
+                      Exits with 0 when all was carried over, differences or not; with 1 when something was not."
+    )]
+    Import(ImportArgs),
+    /// Print the JSON Schema of jobs.toml, for editors.
+    #[command(after_help = "Example: soloist schema > jobs.schema.json\n\n\
+                      `#:schema ./jobs.schema.json` as the first line of jobs.toml tells editors with Taplo (Even Better TOML).")]
+    Schema,
+    /// Print the completions of a shell, to be loaded by it.
+    #[command(after_help = "Examples:\n  \
+                      soloist completions bash > /etc/bash_completion.d/soloist\n  \
+                      soloist completions zsh > /usr/local/share/zsh/site-functions/_soloist\n  \
+                      soloist completions fish > ~/.config/fish/completions/soloist.fish")]
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write a page for each command and for jobs.toml.
+    #[command(after_help = "Examples:\n  soloist man | man -l -\n  \
+                      soloist man --directory man")]
+    Man(ManArgs),
+    /// Ask the replica on this host whether it is alive.
+    #[command(after_help = "Example: soloist healthcheck --ready\n\n\
+                      Exits with 0 where it is, with 1 where it is not or nobody answers, with 2 where `--listen` is no address.\n\n\
+                      For container images, which have neither shell nor curl: HEALTHCHECK CMD [\"soloist\", \"healthcheck\"]")]
+    Healthcheck(HealthcheckArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -254,15 +309,24 @@ pub(crate) struct RunArgs {
     /// SOLOIST_TAGS=K=V,K=V, which is over `tags` of the table, name by name.
     #[arg(long, value_name = "K=V")]
     pub(crate) tag: Vec<String>,
-    /// Where health, metrics and dashboard are served. Only `off` yet.
+    /// Where health, metrics and the API are served, such as 127.0.0.1:7373, or `off`; over
+    /// `listen` of the table.
     #[arg(
         long,
-        hide = true,
         env = "SOLOIST_LISTEN",
         hide_env_values = true,
         value_name = "ADDR"
     )]
     pub(crate) listen: Option<String>,
+    /// The file with the API's tokens, a line `read|operator NAME TOKEN` each; over `api_tokens`
+    /// of the table.
+    #[arg(
+        long,
+        env = "SOLOIST_API_TOKENS_FILE",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
+    pub(crate) api_tokens: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -285,9 +349,42 @@ pub(crate) struct NextArgs {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct StatusArgs {
-    /// Print JSON.
+    /// Print JSON; with --watch, one document a line.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print it again and again, every so many seconds, 2 where none are given; on a terminal in
+    /// place. Ctrl-C ends it.
+    #[arg(
+        long,
+        num_args = 0..=1,
+        default_missing_value = "2",
+        value_name = "SECONDS",
+        value_parser = read_seconds
+    )]
+    pub(crate) watch: Option<u32>,
+}
+
+/// The longest rest between two looks, in seconds.
+const LONGEST_REST: u32 = 86_400;
+
+fn read_seconds(text: &str) -> Result<u32, String> {
+    let seconds = text.parse().ok();
+    let seconds = seconds.filter(|seconds| (1..=LONGEST_REST).contains(seconds));
+    seconds.ok_or_else(|| format!("it takes whole seconds, from 1 to {LONGEST_REST}"))
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Write all pages into this directory: soloist.1, soloist-run.1 and so on, jobs.toml.5.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -345,6 +442,21 @@ pub(crate) struct RunOnceArgs {
     pub(crate) replica: Option<String>,
 }
 
+#[derive(clap::Args, Debug)]
+pub(crate) struct HealthcheckArgs {
+    /// Ask whether it is ready to run jobs, too: that its store can be reached.
+    #[arg(long)]
+    pub(crate) ready: bool,
+    /// Where the replica listens; over `listen` of the table [default: 127.0.0.1:7373].
+    #[arg(
+        long,
+        env = "SOLOIST_LISTEN",
+        hide_env_values = true,
+        value_name = "ADDR"
+    )]
+    pub(crate) listen: Option<String>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -365,9 +477,11 @@ mod tests {
         };
         let url = Some("memory:".to_owned());
         assert_eq!(read("soloist check"), (false, None));
-        assert_eq!(read("soloist check --store"), (true, Some(String::new())));
+        assert_eq!(read("soloist check --store"), (true, None));
+        assert_eq!(read("soloist check --store --config x"), (true, None));
         assert_eq!(read("soloist check --store memory:"), (true, url.clone()));
-        assert_eq!(read("soloist --store memory: check"), (true, url));
+        assert_eq!(read("soloist --store memory: check"), (true, url.clone()));
+        assert_eq!(read("soloist --store memory: check --store"), (true, url));
         let line = ["soloist", "status", "--store"].map(OsString::from);
         assert!(Args::from(line).is_err(), "all others need the URL");
     }

@@ -1,17 +1,13 @@
 //! `soloist history`: past attempts.
 
-use serde::Serialize;
-
 use super::args::{Global, HistoryArgs};
 use super::settings::Settings;
 use super::{Exit, complain, output, print_error, store};
+use crate::orders::unknown;
 use crate::scheduler::job::{Job, JobName};
-use crate::scheduler::lease::{Cause, Origin, Usage};
-use crate::store::AttemptRecord;
-use crate::why::RangeLine;
-
-/// Up to how many the instants are counted that one line stands for.
-const COUNT_LIMIT: usize = 1000;
+use crate::scheduler::lease::{Origin, Usage};
+use crate::store::{AttemptRecord, Snapshot};
+use crate::views::history::{AttemptView, COUNT_LIMIT, Line, shown};
 
 /// Shows past attempts, the newest first.
 pub(super) fn run(global: &Global, args: &HistoryArgs) -> Result<Exit, Exit> {
@@ -19,21 +15,29 @@ pub(super) fn run(global: &Global, args: &HistoryArgs) -> Result<Exit, Exit> {
     let job = args.job.as_deref().map(parse_name).transpose()?;
     let limit = usize::try_from(args.count).unwrap_or(usize::MAX);
     let jobs = table.as_ref().map_or(&[][..], |table| &table.jobs);
-    let lines = store::look(&scheduler, async |store| {
+    let (lines, snapshot) = store::look(&scheduler, async |store| {
         let mut asked = limit;
         loop {
             let lines = store.history(job.as_ref(), asked).await?;
             let complete = lines.len() < asked;
             let lines = shown(&lines, jobs, limit);
             if complete || lines.len() == limit {
-                return Ok(lines);
+                // Who it is of matters where there is nothing.
+                let snapshot = match lines.is_empty() && job.is_some() {
+                    true => Some(store.snapshot().await?.answer),
+                    false => None,
+                };
+                return Ok((lines, snapshot));
             }
             // Some of them stand for nothing: so many more are needed.
             asked = asked.saturating_mul(2);
         }
     })?;
+    if let (Some(job), Some(snapshot)) = (&job, &snapshot) {
+        check_known(job, jobs, snapshot)?;
+    }
     if args.json {
-        let wire: Vec<WireAttempt> = lines.iter().map(WireAttempt::of).collect();
+        let wire: Vec<AttemptView> = lines.iter().map(AttemptView::of).collect();
         return Ok(output::json(&wire));
     }
     if lines.is_empty() {
@@ -70,26 +74,15 @@ pub(super) fn parse_name(text: &str) -> Result<JobName, Exit> {
     })
 }
 
-/// A line that is shown.
-struct Line {
-    record: AttemptRecord,
-    /// For a line that stands for a stretch of time: how many occurrences it has, counted up to
-    /// [`COUNT_LIMIT`]; none where the schedule of that time can't be read.
-    range: Option<Option<usize>>,
-}
-
-/// The first lines that stand for anything: what was settled while nothing was due leaves a line
-/// as well.
-fn shown(lines: &[AttemptRecord], jobs: &[Job], limit: usize) -> Vec<Line> {
-    let line = |record: &AttemptRecord| {
-        let job = jobs.iter().find(|job| job.name == record.job);
-        let range = RangeLine::of(record, job).map(|range| range.count(COUNT_LIMIT));
-        (range != Some(Some(0))).then(|| Line {
-            record: record.clone(),
-            range,
-        })
-    };
-    lines.iter().filter_map(line).take(limit).collect()
+/// Whether table or ledger has a job of this name; complains where neither has.
+pub(super) fn check_known(job: &JobName, table: &[Job], ledger: &Snapshot) -> Result<(), Exit> {
+    let in_table = table.iter().map(|known| &known.name);
+    let names = in_table.chain(ledger.jobs.iter().map(|state| &state.job));
+    if names.clone().any(|known| known == job) {
+        return Ok(());
+    }
+    let (message, hint) = unknown(job, names.map(JobName::as_str));
+    Err(complain(Exit::Failed, &message, Some(&hint)))
 }
 
 fn row(line: &Line) -> Vec<String> {
@@ -183,90 +176,6 @@ fn origin(attempt: &AttemptRecord) -> Option<String> {
     }
 }
 
-/// An attempt as `--json` shows it.
-#[derive(Serialize)]
-struct WireAttempt<'a> {
-    job: &'a str,
-    scheduled_at: String,
-    attempt: u32,
-    run_id: String,
-    token: u64,
-    replica: &'a str,
-    started_at: String,
-    ended_at: String,
-    outcome: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exit_code: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signal: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Origin::is_schedule")]
-    origin: Origin,
-    /// Who asked for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<&'a str>,
-    /// From 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shard: Option<u32>,
-    /// Of how many.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shards: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cause: Option<Cause>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_attempt_at: Option<String>,
-    /// The line stands for all instants after this, up to `scheduled_at`, that `schedule` has.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    schedule: Option<&'a str>,
-    /// How many those are, counted up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    occurrences: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_seconds: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    peak_memory_bytes: Option<u64>,
-    /// Whose memory that is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    peak_memory_of: Option<&'static str>,
-}
-
-impl<'a> WireAttempt<'a> {
-    fn of(line: &'a Line) -> Self {
-        let record = &line.record;
-        let detail = &record.detail;
-        let usage = record.detail.usage.unwrap_or_default();
-        Self {
-            job: record.job.as_str(),
-            scheduled_at: record.scheduled_at.to_string(),
-            attempt: record.attempt,
-            run_id: record.run_id.to_string(),
-            token: record.token.get(),
-            replica: &record.replica,
-            started_at: record.started_at.to_string(),
-            ended_at: record.ended_at.to_string(),
-            outcome: record.outcome.to_string(),
-            exit_code: record.detail.exit_code,
-            signal: record.detail.signal,
-            reason: record.detail.reason.as_deref(),
-            origin: detail.origin,
-            by: detail.by.as_deref(),
-            shard: detail.shard.map(|(shard, _)| shard),
-            shards: detail.shard.map(|(_, of)| of),
-            cause: detail.cause,
-            next_attempt_at: detail.next_attempt_at.map(|at| at.to_string()),
-            since: detail.since.map(|at| at.to_string()),
-            schedule: detail.schedule.as_deref(),
-            occurrences: line.range.flatten(),
-            cpu_seconds: usage.cpu.map(|time| time.as_secs_f64()),
-            peak_memory_bytes: usage.peak_memory.map(|peak| peak.bytes),
-            peak_memory_of: usage.peak_memory.map(|peak| peak.of.as_str()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use jiff::tz::TimeZone;
@@ -274,7 +183,7 @@ mod tests {
 
     use super::*;
     use crate::scheduler::job::Program;
-    use crate::scheduler::lease::{AttemptDetail, FencingToken, Outcome, RunId};
+    use crate::scheduler::lease::{AttemptDetail, Cause, FencingToken, Outcome, RunId};
     use crate::scheduler::schedule::{DstFold, DstGap, Schedule};
     use crate::scheduler::time::Timestamp;
 
@@ -387,7 +296,7 @@ mod tests {
             ..missed_since("22:00:00").detail
         };
         let lines = shown(&[line(0, Outcome::Missed, detail)], &[minutely()], 1);
-        let json = serde_json::to_value(WireAttempt::of(&lines[0])).unwrap();
+        let json = serde_json::to_value(AttemptView::of(&lines[0])).unwrap();
         for (key, value) in [
             ("origin", "after".into()),
             ("by", "extract".into()),

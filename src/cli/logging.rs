@@ -1,15 +1,18 @@
-//! The log: lines for people or JSON for machines, on stderr, so that stdout is the result's.
+//! The log: lines for people or JSON for machines, on stderr, so that stdout is the result's. Where
+//! that is systemd's journal and no format was asked for, lines as it wants them.
 //!
 //! What jobs write comes under the target `soloist::output`, a line an event, and can be turned
 //! off by it: `--log-level info,soloist::output=off`.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
-use super::args::{Global, LogFormat};
-use super::{Exit, complain, stderr_has_colour};
+use super::args::{Command, Global, LogFormat};
+use super::{Exit, complain, journal, stderr_has_colour};
 use crate::config::nearest;
 
 /// The words for how much is logged, from least to most.
@@ -21,31 +24,76 @@ const DEFAULT_LEVEL: &str = "info";
 /// stands still must not hold up a renewal.
 const LINES_WAITING: usize = 16_384;
 
+/// How often it is looked whether lines were dropped.
+const LOSS_INTERVAL: Duration = Duration::from_secs(10);
+
 /// Dropped at the end of the process, it tells of lines that were lost and has the last ones
 /// written.
 pub(super) struct LogEnd {
-    dropped: ErrorCounter,
+    losses: Arc<Mutex<Losses>>,
     _written: WorkerGuard,
 }
 
 impl Drop for LogEnd {
     fn drop(&mut self) {
+        tell_of_losses(&self.losses);
+    }
+}
+
+/// Lines that were dropped, and of how many people were told.
+struct Losses {
+    dropped: ErrorCounter,
+    told: usize,
+}
+
+impl Losses {
+    /// Tells how many there are that nobody was told of. A line that tells so may be dropped like
+    /// any other: then it is said again.
+    fn tell(&mut self, tell: impl FnOnce(usize)) {
         let lines = self.dropped.dropped_lines();
-        if lines > 0 {
-            tracing::warn!(
-                lines,
-                "the log was not read as fast as it grew: lines were dropped"
-            );
+        if lines > self.told {
+            tell(lines - self.told);
+            if self.dropped.dropped_lines() == lines {
+                self.told = lines;
+            }
         }
     }
 }
 
+fn tell_of_losses(losses: &Mutex<Losses>) {
+    let mut losses = losses.lock().unwrap_or_else(PoisonError::into_inner);
+    losses.tell(|lines| {
+        tracing::warn!(
+            lines,
+            "the log was not read as fast as it grew: {lines} lines were left out"
+        );
+    });
+}
+
+/// Tells of lines that were dropped while the process goes on.
+fn watch_losses(losses: &Arc<Mutex<Losses>>) {
+    let losses = Arc::downgrade(losses);
+    let watch = move || {
+        loop {
+            std::thread::sleep(LOSS_INTERVAL);
+            let Some(losses) = losses.upgrade() else {
+                return;
+            };
+            tell_of_losses(&losses);
+        }
+    };
+    // Without it, it is told at the end.
+    let _ = std::thread::Builder::new()
+        .name("log-losses".to_owned())
+        .spawn(watch);
+}
+
 /// Starts the log of this process. What waits is written when the answer is dropped.
-pub(super) fn start(global: &Global) -> Result<LogEnd, Exit> {
+pub(super) fn start(global: &Global, command: &Command) -> Result<LogEnd, Exit> {
     let level = global.log_level.as_deref().map(str::trim);
     let level = level
         .filter(|level| !level.is_empty())
-        .unwrap_or(DEFAULT_LEVEL);
+        .unwrap_or(default_level(command));
     let filter = read_filter(level).map_err(|(message, hint)| {
         let message = format!("`--log-level` or SOLOIST_LOG_LEVEL: {message}");
         complain(Exit::Usage, &message, Some(&hint))
@@ -62,19 +110,39 @@ pub(super) fn start(global: &Global) -> Result<LogEnd, Exit> {
         .with_writer(writer)
         .with_ansi(stderr_has_colour())
         .log_internal_errors(false);
-    match global.log_format.unwrap_or_default() {
-        LogFormat::Text => builder.with_target(false).init(),
-        LogFormat::Json => builder
+    match global.log_format {
+        None if journal::is_stderr() => builder.event_format(journal::Lines::new()).init(),
+        None | Some(LogFormat::Text) => builder.with_target(false).init(),
+        Some(LogFormat::Json) => builder
             .json()
             .flatten_event(true)
             .with_current_span(false)
             .with_span_list(false)
             .init(),
     }
+    let losses = Arc::new(Mutex::new(Losses { dropped, told: 0 }));
+    if matches!(command, Command::Run(_)) {
+        watch_losses(&losses);
+    }
     Ok(LogEnd {
-        dropped,
+        losses,
         _written: end,
     })
+}
+
+/// What is logged where nobody says. Lines of a log would come to stand in the middle of a
+/// picture that is drawn in place, which shows what is wrong by itself.
+fn default_level(command: &Command) -> &'static str {
+    match command {
+        Command::Status(args) if args.watch.is_some() && io::stderr().is_terminal() => "off",
+        // They look and go, and show what they find: that the server keeps nothing is in `status`.
+        Command::Status(_) | Command::History(_) | Command::Why(_) | Command::Logs(_) => "warn",
+        // So with those that write something down and go.
+        Command::Trigger(_) | Command::Pause(_) | Command::Resume(_) | Command::Kill(_) => "warn",
+        // What it runs is told, and not how the store is set up.
+        Command::RunOnce(_) => "info,soloist::store::redis::health=warn",
+        _ => DEFAULT_LEVEL,
+    }
 }
 
 /// Reads a filter; on failure message and hint. The library takes any word for the name of a
@@ -110,6 +178,49 @@ fn read_filter(text: &str) -> Result<EnvFilter, (String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Takes nothing until it may.
+    struct Stuck(std::sync::mpsc::Receiver<()>);
+
+    impl io::Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // Its end is as good as a word.
+            let _ = self.0.recv();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_were_dropped_are_told_once_and_again_where_that_was_dropped_too() {
+        let (go_on, stuck) = std::sync::mpsc::channel();
+        let (writer, end) = NonBlockingBuilder::default()
+            .lossy(true)
+            .buffered_lines_limit(1)
+            .finish(Stuck(stuck));
+        let write = |lines: usize| {
+            for _ in 0..lines {
+                io::Write::write_all(&mut writer.clone(), b"x\n").unwrap();
+            }
+        };
+        write(20);
+        let dropped = writer.error_counter();
+        let mut losses = Losses { dropped, told: 0 };
+        let mut told = Vec::new();
+        let first = losses.dropped.dropped_lines();
+        assert!(first >= 18, "{first}");
+        losses.tell(|lines| {
+            told.push(lines);
+            write(1);
+        });
+        losses.tell(|lines| told.push(lines));
+        losses.tell(|lines| told.push(lines));
+        assert_eq!(told, [first, first + 1]);
+        drop(go_on);
+        drop(end);
+    }
 
     #[test]
     fn levels_alone_and_by_module_are_filters() {

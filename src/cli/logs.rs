@@ -5,19 +5,19 @@ use std::io::{self, Write};
 use jiff::tz::TimeZone;
 
 use super::args::{Global, LogsArgs};
-use super::history::{detail, parse_name};
+use super::history::{check_known, detail, parse_name};
 use super::next::instant;
 use super::settings::Settings;
 use super::{Exit, complain, print, print_error, store};
 use crate::scheduler::lease::{Captured, Output};
-use crate::store::AttemptRecord;
+use crate::store::{AttemptRecord, Snapshot};
 
 /// How far back the attempt that is asked for is looked for.
 const LOOK_BACK: usize = 10_000;
 
 /// Shows what an attempt printed: its stdout on stdout, its stderr on stderr.
 pub(super) fn run(global: &Global, args: &LogsArgs) -> Result<Exit, Exit> {
-    let (scheduler, _) = Settings::load_for_store(global)?;
+    let (scheduler, table) = Settings::load_for_store(global)?;
     let job = parse_name(&args.job)?;
     let at = args
         .at
@@ -32,20 +32,25 @@ pub(super) fn run(global: &Global, args: &LogsArgs) -> Result<Exit, Exit> {
     let found = store::look(&scheduler, async |store| {
         let attempts = store.history(Some(&job), LOOK_BACK).await?;
         let Some(attempt) = attempts.into_iter().find(wanted) else {
-            return Ok(None);
+            return Ok(Err(store.snapshot().await?.answer));
         };
         let printed = store.output(&job, attempt.run_id).await?;
-        Ok(Some((attempt, printed)))
+        Ok(Ok((attempt, printed)))
     })?;
-    let Some((attempt, printed)) = found else {
+    let nothing = |snapshot: &Snapshot| {
+        let table = table.as_ref().map_or(&[][..], |table| &table.jobs);
+        if let Err(exit) = check_known(&job, table, snapshot) {
+            return exit;
+        }
         let message = if at.is_none() && args.attempt.is_none() {
             format!("no attempt of `{job}` has ended yet, as far as the store knows")
         } else {
             format!("no ended attempt of `{job}` is like that")
         };
         let hint = format!("`soloist history {job}` lists them");
-        return Err(complain(Exit::Failed, &message, Some(&hint)));
+        complain(Exit::Failed, &message, Some(&hint))
     };
+    let (attempt, printed) = found.map_err(|snapshot| nothing(&snapshot))?;
     let how = match detail(&attempt) {
         detail if detail.is_empty() => detail,
         detail => format!(", {detail}"),

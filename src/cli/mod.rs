@@ -7,18 +7,23 @@ use std::process::ExitCode;
 
 mod args;
 mod check;
+mod completions;
+mod healthcheck;
 mod history;
-mod leftovers;
+mod import;
+mod journal;
+mod listening;
 mod logging;
 mod logs;
+mod man;
 mod next;
 mod orders;
 mod output;
 mod policies;
 mod preview;
-mod reaper;
 mod run;
 mod run_once;
+mod schema;
 mod settings;
 mod status;
 mod store;
@@ -86,7 +91,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let _written_at_the_end = match logging::start(&args.global) {
+    let _written_at_the_end = match logging::start(&args.global, &args.command) {
         Ok(guard) => guard,
         Err(exit) => return exit.into(),
     };
@@ -108,6 +113,11 @@ fn dispatch(global: &Global, command: &Command) -> Exit {
         Command::Resume(args) => either(orders::resume(global, args)),
         Command::Kill(args) => either(orders::kill(global, args)),
         Command::RunOnce(args) => either(run_once::run(global, args)),
+        Command::Import(args) => either(import::run(args)),
+        Command::Schema => schema::run(),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
+        Command::Healthcheck(args) => either(healthcheck::run(global, args)),
     }
 }
 
@@ -141,7 +151,12 @@ pub(crate) fn complain(exit: Exit, message: &str, hint: Option<&str>) -> Exit {
 
 /// Writes to stderr; when even that is gone, the exit code has to do.
 pub(crate) fn print_error(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let mut stderr = io::stderr().lock();
+    let _ = if journal::is_stderr() {
+        stderr.write_all(journal::complaint(text).as_bytes())
+    } else {
+        stderr.write_all(text.as_bytes())
+    };
 }
 
 /// Now, for what is shown to people; nothing is decided by it.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  asker: who asks ─┐
-//!  table, if any ───┴▶ sending: enrol, order, again until answered ─▶ telling ─▶ stdout
+//!  table, if any ───┴▶ orders: enrol, order, again until answered ─▶ told ─▶ stdout
 //!                                              └─▶ waiting ─▶ progress ─▶ a line each
 //! ```
 //!
@@ -18,8 +18,10 @@ use signal_hook_tokio::Signals;
 
 use super::args::{AskingArgs, Global, KillArgs, PauseArgs, TriggerArgs, WaitingArgs};
 use super::history::parse_name;
+use super::run::name_of_host;
 use super::settings::Settings;
 use super::{Exit, complain, output, print, print_error, store};
+use crate::orders::{Request, Said, Sender, Told, Wire, absence, tell};
 use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::lease::{OrderAnswer, OrderKind, Outcome};
 use crate::scheduler::policy::Tags;
@@ -27,16 +29,10 @@ use crate::scheduler::time::Timestamp;
 use crate::store::Store;
 
 mod asker;
-#[cfg(test)]
-mod fixtures;
 mod progress;
-mod sending;
-mod telling;
 mod waiting;
 
-use progress::{Progress, absence};
-use sending::{Request, Said, Sender};
-use telling::{Told, Wire, tell};
+use progress::Progress;
 use waiting::{End, Pace, Wait};
 
 /// Asks for an occurrence now.
@@ -88,6 +84,7 @@ fn carry_out(
         what,
         jobs: &jobs,
         by: &by,
+        id: None,
     };
     let waiting = waiting.filter(|waiting| waiting.wait);
     let runtime = store::runtime()?;
@@ -130,10 +127,15 @@ impl Office<'_> {
         request: Request<'_>,
         waiting: Option<&WaitingArgs>,
     ) -> Result<Exit, Exit> {
-        let sender = Sender::new(self.store, self.table);
+        let sender = Sender::new(self.store, self.table, name_of_host());
         let all = sender.send(request).await.map_err(|cause| {
             let exit = store::exit_of(&cause);
-            let hint = "whether it was written down is not known: `soloist status` shows it";
+            let hint = match sender.has_sent() {
+                true => "whether it was written down is not known: `soloist status` shows it",
+                false => {
+                    "it was not written down: give the order again when the store can be reached"
+                }
+            };
             let hint = (exit == Exit::StoreUnreachable).then_some(hint);
             complain(exit, &cause.to_string(), hint)
         })?;
@@ -145,7 +147,7 @@ impl Office<'_> {
             if let Told::Done(text) = &told {
                 self.say(text);
             }
-            exit = told.complain().or(exit);
+            exit = complain_of(&told).or(exit);
             let mut wire = Wire::of(request, said, &told);
             match waiting {
                 Some(waiting) => {
@@ -153,7 +155,7 @@ impl Office<'_> {
                     exit = waited.exit.or(exit);
                     wire = wire.ended(waited.outcome, waited.last_words);
                 }
-                None => self.note(said).await,
+                None => wire = wire.noted(self.note(said).await),
             }
             shown.push(wire);
         }
@@ -196,18 +198,16 @@ impl Office<'_> {
         known.map_or_else(Tags::new, |known| known.run_on.clone())
     }
 
-    /// What somebody who doesn't wait should know: that nobody is there.
-    async fn note(&self, said: &Said) {
+    /// What somebody who doesn't wait should know: that nobody is there who would start it.
+    async fn note(&self, said: &Said) -> Option<String> {
         if !matches!(said.answer, OrderAnswer::Triggered { .. }) {
-            return;
+            return None;
         }
-        let Ok(snapshot) = self.store.snapshot().await else {
-            return;
-        };
-        let run_on = self.run_on(&said.job);
-        if let Some(absence) = absence(snapshot.now, &snapshot.answer, &run_on) {
-            self.say(&format!("{}: {absence}", said.job));
-        }
+        let snapshot = self.store.snapshot().await.ok()?;
+        let job = &said.job;
+        let absence = absence(snapshot.now, &snapshot.answer, job, &self.run_on(job))?;
+        self.say(&format!("{job}: {absence}"));
+        Some(absence)
     }
 
     async fn wait(
@@ -254,6 +254,14 @@ impl Default for Waited {
             outcome: None,
             last_words: None,
         }
+    }
+}
+
+/// How the command ends for an answer; what is wrong goes to stderr.
+fn complain_of(told: &Told) -> Exit {
+    match told {
+        Told::Done(_) => Exit::Done,
+        Told::Refused { message, hint } => complain(Exit::Failed, message, Some(hint)),
     }
 }
 

@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use super::tags;
 use crate::config::{default_starting_deadline, format_duration};
 use crate::scheduler::job::{Job, OnCrash};
-use crate::scheduler::policy::{CatchUp, Concurrency, Retry};
+use crate::scheduler::policy::{self, CatchUp, Concurrency, Retry};
 use crate::scheduler::schedule::Schedule;
 
 /// By the names of their keys, none when all are as by default.
@@ -28,8 +27,10 @@ pub(super) fn line(job: &Job) -> Option<String> {
         }),
         (job.max_attempts != default.max_attempts)
             .then(|| format!("max_attempts {}", job.max_attempts)),
+        job.warn_after
+            .map(|after| format!("warn_after {}", format_duration(after))),
         (job.shards != default.shards).then(|| format!("shards {}", job.shards)),
-        (!job.run_on.is_empty()).then(|| format!("run_on {}", tags::list(&job.run_on))),
+        (!job.run_on.is_empty()).then(|| format!("run_on {}", policy::list(&job.run_on))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))

@@ -3,12 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
 use super::args::{Global, RunOnceArgs};
 use super::settings::Settings;
 use super::{Exit, complain, print_error, run, store};
 use crate::clock::SystemClock;
 use crate::config::{Config, Strictness};
-use crate::driver::{Driver, Listener};
+use crate::daemon;
+use crate::daemon::signals::{self, Hangup};
+use crate::driver::Driver;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{AttemptDetail, Outcome};
 use crate::scheduler::{self, Notice, Purpose};
@@ -55,7 +59,11 @@ fn find(config: &Config, name: &str) -> Result<JobName, Exit> {
 }
 
 async fn once(config: Config, job: JobName, replica: Option<&str>) -> Result<Exit, Exit> {
-    let requests = run::requests(run::Hangup::End)?;
+    let (sender, requests) = mpsc::channel(2);
+    signals::listen(Hangup::End, sender).map_err(|cause| {
+        let message = format!("failed to listen for signals: {cause}");
+        complain(Exit::Failed, &message, None)
+    })?;
     let store = store::open(&config.scheduler)?;
     store
         .ready()
@@ -67,6 +75,7 @@ async fn once(config: Config, job: JobName, replica: Option<&str>) -> Result<Exi
         shutdown_grace: Duration::ZERO,
         purpose: Purpose::Once(job),
         digest: config.digest(),
+        revision: config.scheduler.revision,
         tags: config.scheduler.tags,
         // It was asked for here and now.
         max_running: None,
@@ -77,10 +86,10 @@ async fn once(config: Config, job: JobName, replica: Option<&str>) -> Result<Exi
         config.jobs,
         store,
         Arc::new(SystemClock),
-        run::entropy(),
+        daemon::entropy(),
     )
     .inherit_output()
-    .listen(listener(Arc::clone(&fate)));
+    .observed_by(Box::new(listener(Arc::clone(&fate))));
     if let Err(cause) = driver.run(requests).await {
         let message = format!("failed to set the timers: {cause}");
         return Err(complain(Exit::Failed, &message, None));
@@ -89,8 +98,8 @@ async fn once(config: Config, job: JobName, replica: Option<&str>) -> Result<Exi
     Ok(exit_of(fate))
 }
 
-fn listener(fate: FateCell) -> Listener {
-    Box::new(move |notice| {
+fn listener(fate: FateCell) -> impl FnMut(&Notice) + Send {
+    move |notice| {
         let known = match notice {
             Notice::Ended {
                 outcome, detail, ..
@@ -110,7 +119,7 @@ fn listener(fate: FateCell) -> Listener {
             _ => return,
         };
         *fate.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
-    })
+    }
 }
 
 fn exit_of(fate: Option<Fate>) -> Exit {

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::args::Global;
 use super::{Exit, complain, print_error, stderr_has_colour};
-use crate::config::{self, Config, Rendering, Report, SchedulerConfig, Strictness};
+use crate::config::{
+    self, Accounts, Broken, Config, Given, Rendering, Report, SchedulerConfig, Strictness,
+};
 use crate::guardian::identity::Identity;
 use crate::scheduler::job::{OnCrash, check_name};
 use crate::store_url;
@@ -27,42 +29,113 @@ impl Settings {
     /// For a command that needs the table; says on stderr what is wrong. Warnings are in
     /// `config.warnings`, for commands that people check a table with.
     pub(crate) fn load(global: &Global, strictness: Strictness) -> Result<Self, Exit> {
-        let path = table(global).unwrap_or_else(|| DEFAULT_TABLE.into());
-        // Asked once for each: the services behind it may be far away, and jobs are many.
-        let answers = RefCell::new(HashMap::new());
-        let accounts = |user: Option<&str>, group: Option<&str>| {
-            let identity = Identity {
-                user: user.map(str::to_owned),
-                group: group.map(str::to_owned),
-            };
-            let mut answers = answers.borrow_mut();
-            let answer = answers.entry(identity).or_insert_with_key(Identity::check);
-            answer
-                .clone()
-                .map_err(|refusal| (refusal.cause, refusal.cure))
-        };
-        let mut config = config::load_as(&path, strictness, &accounts).map_err(|error| {
+        let mut settings = Self::read(global, strictness).map_err(|error| {
             show(&error.0);
             Exit::Usage
         })?;
-        override_by(global, &mut config.scheduler)?;
+        override_by(global, &mut settings.config.scheduler)?;
+        warn_of_failovers(&mut settings.config);
+        Ok(settings)
+    }
+
+    /// The table anew, for a daemon that runs: what is wrong with it is for the log.
+    pub(crate) fn read_again(global: &Global) -> Result<Config, config::Error> {
+        let mut config = Self::read(global, Strictness::Start)?.config;
+        // What flags and environment say was right at the start, and is the same.
+        let _ = override_by(global, &mut config.scheduler);
         warn_of_failovers(&mut config);
+        Ok(config)
+    }
+
+    /// The table, without what flags and environment say over it.
+    fn read(global: &Global, strictness: Strictness) -> Result<Self, config::Error> {
+        let path = path(global);
+        let config = with_accounts(|accounts| config::load_as(&path, strictness, accounts))?;
         Ok(Self { path, config })
     }
 
     /// For a command that only talks to the store: without any table, flags, environment and
-    /// defaults have to do. A table that was named has to be there.
+    /// defaults have to do. A table that was named has to be there, and one that is broken to say
+    /// where the store is, unless that and the namespace were named too: then it is gone without.
     pub(crate) fn load_for_store(
         global: &Global,
     ) -> Result<(SchedulerConfig, Option<Config>), Exit> {
-        if table(global).is_none() && !Path::new(DEFAULT_TABLE).exists() {
-            let mut scheduler = SchedulerConfig::default();
-            override_by(global, &mut scheduler)?;
-            return Ok((scheduler, None));
+        let mut scheduler = SchedulerConfig::default();
+        let (mut table, mut broken_at) = (None, None);
+        if self::table(global).is_some() || Path::new(DEFAULT_TABLE).exists() {
+            let path = path(global);
+            let given = Given {
+                store: given(global.store.as_ref()).is_some(),
+                namespace: given(global.namespace.as_ref()).is_some(),
+            };
+            match with_accounts(|accounts| config::load_to_ask(&path, accounts, given)) {
+                Ok(config) => {
+                    scheduler = config.scheduler.clone();
+                    table = Some(config);
+                }
+                Err(broken) => {
+                    scheduler = without_jobs(*broken, given)?;
+                    broken_at = Some(path);
+                }
+            }
+        } else if given(global.store.as_ref()).is_none() {
+            let message = format!("there is no {DEFAULT_TABLE} here, and no store is named");
+            let hint = "name the table by `--config`, or the store by `--store URL` and `--namespace NAME`";
+            return Err(complain(Exit::Usage, &message, Some(hint)));
         }
-        let settings = Self::load(global, Strictness::Look)?;
-        Ok((settings.config.scheduler.clone(), Some(settings.config)))
+        override_by(global, &mut scheduler)?;
+        if let Some(path) = broken_at {
+            tell_without(&path, &scheduler);
+        }
+        Ok((scheduler, table))
     }
+}
+
+/// What a broken table says of the store, where it says all that is needed.
+fn without_jobs(broken: Broken, given: Given) -> Result<SchedulerConfig, Exit> {
+    let is_all_given = given.store && given.namespace;
+    let unneeded = is_all_given.then(SchedulerConfig::default);
+    let Some(scheduler) = broken.connection.or(unneeded) else {
+        show(&broken.error.0);
+        print_error(
+            "\nhelp: without the table, name store and namespace: `--store URL --namespace NAME`\n",
+        );
+        return Err(Exit::Usage);
+    };
+    Ok(scheduler)
+}
+
+/// Says that a table is broken, and how it is gone without.
+fn tell_without(path: &Path, scheduler: &SchedulerConfig) {
+    let store = scheduler.store.as_deref().map(store_url::redact);
+    print_error(&format!(
+        "warning: {} can't be used, so that this goes by the store alone ({}, namespace {}), without the jobs' schedules; `soloist check` tells why\n",
+        path.display(),
+        store.unwrap_or_default(),
+        scheduler.namespace
+    ));
+}
+
+/// Reads a table where users and groups are looked up on this host.
+fn with_accounts<T>(read: impl FnOnce(Accounts<'_>) -> T) -> T {
+    // Asked once for each: the services behind it may be far away, and jobs are many.
+    let answers = RefCell::new(HashMap::new());
+    read(&|user: Option<&str>, group: Option<&str>| {
+        let identity = Identity {
+            user: user.map(str::to_owned),
+            group: group.map(str::to_owned),
+        };
+        let mut answers = answers.borrow_mut();
+        let answer = answers.entry(identity).or_insert_with_key(Identity::check);
+        answer
+            .clone()
+            .map_err(|refusal| (refusal.cause, refusal.cure))
+    })
+}
+
+/// The table's file.
+pub(crate) fn path(global: &Global) -> PathBuf {
+    table(global).unwrap_or_else(|| DEFAULT_TABLE.into())
 }
 
 /// The table that flag or environment name; a variable set to nothing counts as not set.

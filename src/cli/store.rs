@@ -67,16 +67,24 @@ pub(super) fn look<T>(
     runtime.block_on(async {
         // Inside the runtime: stores may spawn their tasks when they are opened.
         let store = open(scheduler)?;
-        let place = store.place();
-        let asked = async {
-            store.ready().await?;
-            question(store).await
-        };
-        let answer = tokio::time::timeout(LOOK_TIMEOUT, asked).await;
-        let answer = answer.unwrap_or_else(|_| {
-            let cause = format!("no answer within {LOOK_TIMEOUT:?}");
-            Err(StoreError::Unreachable { place, cause })
-        });
+        let answer = ask(store, question).await;
         answer.map_err(|error| refused(&error))
+    })
+}
+
+/// Asks a store that is open already.
+pub(super) async fn ask<T>(
+    store: Arc<dyn Store>,
+    question: impl AsyncFnOnce(Arc<dyn Store>) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let place = store.place();
+    let asked = async {
+        store.ready().await?;
+        question(store).await
+    };
+    let answer = tokio::time::timeout(LOOK_TIMEOUT, asked).await;
+    answer.unwrap_or_else(|_| {
+        let cause = format!("no answer within {LOOK_TIMEOUT:?}");
+        Err(StoreError::Unreachable { place, cause })
     })
 }

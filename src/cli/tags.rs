@@ -8,9 +8,16 @@ use crate::scheduler::policy::Tags;
 
 const VARIABLE: &str = "SOLOIST_TAGS";
 
-/// What `run` was given, over what the file has.
-pub(super) fn over(file: Tags, flags: &[String]) -> Result<Tags, Exit> {
+/// What `run` was given over what the file has.
+pub(super) fn over(file: Tags, given: &Tags) -> Tags {
     let mut tags = file;
+    tags.extend(given.clone());
+    tags
+}
+
+/// What `run` was given: flags, over the variable.
+pub(super) fn given(flags: &[String]) -> Result<Tags, Exit> {
+    let mut tags = Tags::new();
     let variable = std::env::var_os(VARIABLE).unwrap_or_default();
     let variable = variable.to_string_lossy();
     // Nothing between two commas, or after the last one, is no slip worth stopping for.
@@ -41,10 +48,4 @@ fn read<'t>(place: &str, texts: impl Iterator<Item = &'t str>) -> Result<Tags, E
         }
     }
     Ok(tags)
-}
-
-/// `zone=eu,gpu=yes`.
-pub(super) fn list(tags: &Tags) -> String {
-    let tags = tags.iter().map(|(name, value)| format!("{name}={value}"));
-    tags.collect::<Vec<_>>().join(",")
 }

@@ -58,7 +58,7 @@ fn unknown(job: &JobName, table: &[Job], view: &View<'_>, place: &str) -> Exit {
     };
     let what = match view.table {
         Some(_) => "neither the table nor the ledger",
-        None => "no table is here, and the ledger",
+        None => "no table that can be read is here, and the ledger",
     };
     let verb = if view.table.is_some() {
         "has"

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::diagnostics::Diagnostic;
 use super::names::nearest;
-use super::raw::{Entry, RawJob};
+use super::raw::Entry;
 use super::read::{Reader, Text};
 use crate::scheduler::job::Job;
 
@@ -47,22 +47,21 @@ pub(super) fn read_after(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<V
     Some(names)
 }
 
-/// Tells what is wrong between the jobs of a table.
+/// Tells what is wrong between the jobs of a table. Among `names` are those of jobs that are
+/// wrong too: their own errors have been told.
 pub(super) fn check(
     reader: &mut Reader<'_>,
     waits: &[Wait<'_>],
-    written: &[RawJob<'_>],
+    names: &BTreeSet<&str>,
     jobs: &[Job],
 ) {
-    // Those that are wrong are there too: their own errors have been told.
-    let names: BTreeSet<&str> = written.iter().map(|raw| raw.name).collect();
     let jobs: BTreeMap<&str, &Job> = jobs.iter().map(|job| (job.name.as_str(), job)).collect();
     for wait in waits {
         for name in &wait.names {
             if name.value == wait.job {
                 refuse_itself(reader, wait, name);
             } else if !names.contains(name.value.as_str()) {
-                refuse_unknown(reader, name, &names);
+                refuse_unknown(reader, name, names);
             } else {
                 warn_if_disabled(reader, wait, name, &jobs);
             }
@@ -99,7 +98,8 @@ fn refuse_unknown(reader: &mut Reader<'_>, name: &Text, names: &BTreeSet<&str>) 
         None => "`after` names jobs of this table: `[jobs.NAME]`".to_owned(),
     };
     let message = format!("no job is called `{}`", name.value.escape_debug());
-    reader.error(&name.span, message, hint);
+    let unknown = Diagnostic::error(name.span.clone(), message).hint(hint);
+    reader.problems.push_unknown(unknown);
 }
 
 fn warn_if_disabled(

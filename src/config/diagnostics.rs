@@ -1,18 +1,20 @@
-//! What is wrong with a file, where, and what to do about it.
+//! What is wrong with a table, where, and what to do about it.
 //!
-//! Problems are collected, so that one look at a file shows all of them. Rendering must never
-//! show a secret: a [`Report`] holds the text of the file with passwords and literal values of
-//! `env` and `http` starred out, and messages are made without values that were filled in.
+//! Problems are collected, so that one look at a table shows all of them, in whatever file they
+//! are. Rendering must never show a secret: a [`Report`] holds the texts of the files with
+//! passwords and literal values of `env` and `http` starred out, and messages are made without
+//! values that were filled in.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::store_url::star_passwords;
+use super::source_map::{SourceFile, SourceMap};
+use super::sources::Sources;
 
-/// How many problems of a file are shown: one slip can be in thousands of generated jobs.
+/// How many problems of a table are shown: one slip can be in thousands of generated jobs.
 const SHOWN_LIMIT: usize = 100;
 
 /// How bad a problem is.
@@ -24,14 +26,15 @@ pub enum Severity {
     Warning,
 }
 
-/// One problem of a file.
+/// One problem of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
     /// What is wrong, without a full stop.
     pub message: String,
-    /// The text at fault, as bytes of the file; none when it is the file as a whole.
+    /// The text at fault, as bytes of all files one behind the other, which
+    /// [`Report::position`] makes file and line of; none when it is the table as a whole.
     pub span: Option<Range<usize>>,
     /// Another place that has to do with it, and what is there.
     pub related: Option<(Range<usize>, String)>,
@@ -73,7 +76,7 @@ impl Diagnostic {
         }
     }
 
-    /// An error of the file as a whole.
+    /// An error of the table as a whole.
     pub(super) fn of_file(message: impl Into<String>) -> Self {
         Self {
             span: None,
@@ -93,6 +96,14 @@ impl Diagnostic {
         self
     }
 
+    /// Says the same of a text that begins so much later.
+    pub(super) fn shifted(mut self, by: usize) -> Self {
+        let later = |span: Range<usize>| span.start + by..span.end + by;
+        self.span = self.span.map(later);
+        self.related = self.related.map(|(span, label)| (later(span), label));
+        self
+    }
+
     /// Points at another place too.
     pub(super) fn related(mut self, span: Range<usize>, label: impl Into<String>) -> Self {
         self.related = Some((span, label.into()));
@@ -100,12 +111,17 @@ impl Diagnostic {
     }
 }
 
-/// Collects the problems of one file.
+/// Collects the problems of one table.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     found: Vec<Diagnostic>,
-    /// Lines that the TOML parser could not make sense of: what else is said about them is noise.
+    /// Where lines begin that the TOML parser could not make sense of: what else is said about
+    /// them is noise.
     broken_lines: BTreeSet<usize>,
+    /// The files that they are in, or that could not be read at all: these may hold anything.
+    broken_files: Vec<Range<usize>>,
+    /// Texts that nobody is to see.
+    hidden: Vec<Range<usize>>,
 }
 
 impl Problems {
@@ -116,27 +132,65 @@ impl Problems {
         }
     }
 
-    /// Adds a complaint that something is not there. It is dropped when part of the file could
+    /// Keeps a text out of what is shown.
+    pub(super) fn hide(&mut self, span: Range<usize>) {
+        self.hidden.push(span);
+    }
+
+    /// Whether there is one that keeps the table from being used.
+    pub(super) fn has_errors(&self) -> bool {
+        let mut found = self.found.iter();
+        found.any(|one| one.severity == Severity::Error)
+    }
+
+    /// What is to be kept out of what is shown.
+    pub(super) fn hidden(&self) -> &[Range<usize>] {
+        &self.hidden
+    }
+
+    /// Adds a complaint that a table lacks something. It is dropped when part of its file could
     /// not be read, as that part may have held it.
     pub(super) fn push_missing(&mut self, diagnostic: Diagnostic) {
-        if self.broken_lines.is_empty() {
+        let at = diagnostic.span.as_ref().map(|span| span.start);
+        let mut broken = self.broken_files.iter();
+        if !broken.any(|file| at.is_none_or(|at| file.contains(&at))) {
             self.push(diagnostic);
         }
     }
 
-    /// Adds an error of the TOML parser.
-    pub(super) fn push_syntax(&mut self, source: &str, diagnostic: Diagnostic) {
-        let at = diagnostic.span.as_ref().map_or(0, |span| span.start);
-        if self.broken_lines.insert(line_of(source, at)) {
+    /// Adds a complaint that a name is nowhere in the table. It is dropped when part of any file
+    /// could not be read.
+    pub(super) fn push_unknown(&mut self, diagnostic: Diagnostic) {
+        if self.broken_files.is_empty() {
             self.push(diagnostic);
         }
     }
 
-    /// All of them in the order of the file, those of the file as a whole last.
-    pub(super) fn into_sorted(self, source: &str) -> Vec<Diagnostic> {
+    /// Adds an error of the TOML parser, in a line that begins there, of a file that spans those.
+    pub(super) fn push_syntax(&mut self, line: usize, file: Range<usize>, diagnostic: Diagnostic) {
+        if self.broken_lines.insert(line) {
+            self.push(diagnostic);
+            self.broken_files.push(file);
+        }
+    }
+
+    /// Adds an error that keeps a whole file from being read.
+    pub(super) fn push_unread(&mut self, diagnostic: Diagnostic) {
+        self.push(diagnostic);
+        self.expect_gaps();
+    }
+
+    /// Says that there may be more files to the table than were read.
+    pub(super) fn expect_gaps(&mut self) {
+        self.broken_files.push(0..0);
+    }
+
+    /// All of them in the order of the files, those of the table as a whole last.
+    pub(super) fn into_sorted(self, map: &SourceMap) -> Vec<Diagnostic> {
         let Self {
             mut found,
             broken_lines,
+            ..
         } = self;
         if broken_lines.is_empty() {
             found.sort_by_key(place);
@@ -145,7 +199,7 @@ impl Problems {
         let mut syntax_told = BTreeSet::new();
         found.retain(|diagnostic| match &diagnostic.span {
             Some(span) => {
-                let line = line_of(source, span.start);
+                let line = map.line_start(span.start);
                 // The parser's own complaint about a line was pushed before any other.
                 !broken_lines.contains(&line) || syntax_told.insert(line)
             }
@@ -156,7 +210,7 @@ impl Problems {
     }
 }
 
-/// What problems are sorted by; those of the file as a whole come last.
+/// What problems are sorted by; those of the table as a whole come last.
 fn place(diagnostic: &Diagnostic) -> (usize, usize) {
     let span = diagnostic.span.as_ref();
     span.map_or((usize::MAX, 0), |span| (span.start, span.end))
@@ -171,25 +225,22 @@ pub enum Rendering {
     Styled,
 }
 
-/// The problems of one file, with the file's text to show them in.
+/// The problems of a table, with the texts of its files to show them in.
 #[derive(Clone)]
 pub struct Report {
-    path: String,
-    /// With secrets starred out; byte for byte as long as the file.
-    source: String,
+    /// With secrets starred out; byte for byte as long as the files.
+    map: SourceMap,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl Report {
     pub(super) fn new(
-        path: &str,
-        source: &str,
+        map: &SourceMap,
         secrets: &[Range<usize>],
         diagnostics: Vec<Diagnostic>,
     ) -> Self {
         Self {
-            path: path.into(),
-            source: star_out(&star_passwords(source), secrets),
+            map: map.starred(secrets),
             diagnostics,
         }
     }
@@ -203,12 +254,7 @@ impl Report {
         });
     }
 
-    /// The file, as it was named.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// The problems, in the order of the file.
+    /// The problems, in the order of the files.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
@@ -218,12 +264,45 @@ impl Report {
         self.diagnostics.is_empty()
     }
 
-    /// Line and column (in characters), both from 1, of where a problem begins.
-    pub fn position(&self, diagnostic: &Diagnostic) -> Option<(usize, usize)> {
-        let span = self.clamp(diagnostic.span.as_ref()?);
-        let line_start = self.source[..span.start].rfind('\n').map_or(0, |at| at + 1);
-        let column = self.source[line_start..span.start].chars().count() + 1;
-        Some((line_of(&self.source, span.start), column))
+    /// Of where a problem begins: the file, as it was named, line and column (in characters),
+    /// both from 1.
+    pub fn position(&self, diagnostic: &Diagnostic) -> Option<(&str, usize, usize)> {
+        self.map.position(diagnostic.span.as_ref()?.start)
+    }
+
+    /// The first problem in a line, and how many there are beside it.
+    pub fn summary(&self) -> String {
+        let is_error = |one: &&Diagnostic| one.severity == Severity::Error;
+        let first = self.diagnostics.iter().find(is_error);
+        let Some(first) = first.or(self.diagnostics.first()) else {
+            return format!("{}: no problems", self.name());
+        };
+        match self.diagnostics.len() - 1 {
+            0 => self.line(first),
+            others => format!("{} (and {others} more)", self.line(first)),
+        }
+    }
+
+    /// Each problem in a line of its own, for a log.
+    pub fn lines(&self) -> impl Iterator<Item = (Severity, String)> + '_ {
+        let shown = self.diagnostics.iter().take(SHOWN_LIMIT);
+        shown.map(|one| (one.severity, self.line(one)))
+    }
+
+    /// A problem with its place, and what to do about it.
+    fn line(&self, diagnostic: &Diagnostic) -> String {
+        let place = match self.position(diagnostic) {
+            Some((file, line, column)) => format!("{file}:{line}:{column}"),
+            None => self.name().to_owned(),
+        };
+        let hint = diagnostic.hint.as_ref();
+        let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
+        format!("{place}: {}{hint}", diagnostic.message)
+    }
+
+    /// The table, as its main file was named.
+    fn name(&self) -> &str {
+        self.map.file(0).map_or("", |main| &main.name)
     }
 
     /// The problems as people read them: each with the file, the line, the text underlined and
@@ -257,18 +336,7 @@ impl Report {
             let snippet = Snippet::source(&excerpt.text).line_start(excerpt.line);
             group = group.element(snippet.path(&excerpt.path).annotation(line));
         }
-        if let Some(span) = &diagnostic.span {
-            let kind = match diagnostic.excerpt {
-                Some(_) => AnnotationKind::Context,
-                None => AnnotationKind::Primary,
-            };
-            let mut snippet = Snippet::source(&self.source)
-                .path(&self.path)
-                .annotation(kind.span(self.clamp(span)));
-            if let Some((span, label)) = &diagnostic.related {
-                let span = self.clamp(span);
-                snippet = snippet.annotation(AnnotationKind::Context.span(span).label(label));
-            }
+        for snippet in self.snippets(diagnostic) {
             group = group.element(snippet);
         }
         if let Some(hint) = &diagnostic.hint {
@@ -277,11 +345,32 @@ impl Report {
         group
     }
 
-    /// A span that is within the text, whatever the parser said.
-    fn clamp(&self, span: &Range<usize>) -> Range<usize> {
-        let start = self.source.floor_char_boundary(span.start);
-        let end = self.source.ceil_char_boundary(span.end);
-        start..end.max(start)
+    /// The places of a problem: one piece of text, or two where they are in two files.
+    fn snippets<'a>(&'a self, diagnostic: &'a Diagnostic) -> Vec<Snippet<'a, Annotation<'a>>> {
+        let Some(span) = &diagnostic.span else {
+            return Vec::new();
+        };
+        let Some(file) = self.map.file(span.start) else {
+            return Vec::new();
+        };
+        let kind = match diagnostic.excerpt {
+            Some(_) => AnnotationKind::Context,
+            None => AnnotationKind::Primary,
+        };
+        let of_file = |file: &'a SourceFile| Snippet::source(&*file.text).path(&file.name);
+        let snippet = of_file(file).annotation(kind.span(file.within(span)));
+        let Some((related, label)) = &diagnostic.related else {
+            return vec![snippet];
+        };
+        let Some(other) = self.map.file(related.start) else {
+            return vec![snippet];
+        };
+        let kind = AnnotationKind::Context;
+        let annotation = kind.span(other.within(related)).label(label);
+        if other.start == file.start {
+            return vec![snippet.annotation(annotation)];
+        }
+        vec![snippet, of_file(other).annotation(annotation)]
     }
 }
 
@@ -294,35 +383,13 @@ impl fmt::Display for Report {
 impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Report")
-            .field("path", &self.path)
             .field("diagnostics", &self.diagnostics)
             .finish_non_exhaustive()
     }
 }
 
-/// Why a file can't be used: all its errors, and its warnings among them.
+/// Why a table can't be used: all its errors, and its warnings among them; and what it was read
+/// from, as far as that was found out.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Error(pub Report);
-
-/// The line of a byte of a text, from 1.
-fn line_of(source: &str, at: usize) -> usize {
-    source.as_bytes()[..at.min(source.len())]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
-        + 1
-}
-
-/// The text with those parts as stars, of the same length in bytes, lines kept.
-fn star_out(source: &str, secrets: &[Range<usize>]) -> String {
-    let mut bytes = source.as_bytes().to_vec();
-    for secret in secrets {
-        for byte in bytes.get_mut(secret.clone()).into_iter().flatten() {
-            if !byte.is_ascii_control() {
-                *byte = b'*';
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_default()
-}
+pub struct Error(pub Report, pub Box<Sources>);

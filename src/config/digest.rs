@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 
 use super::Config;
 use crate::scheduler::job::{CommandSpec, Job, Program};
+use crate::scheduler::lease::Definition;
 use crate::scheduler::request::HttpRequest;
 use crate::scheduler::spread::Spread;
 use crate::store_url::star_passwords;
@@ -26,6 +27,20 @@ impl Config {
             digest.bytes(text.as_bytes()).bytes(&[0])
         });
         format!("{:016x}", digest.number())
+    }
+}
+
+/// 16 hexadecimal digits, the same for jobs that mean the same but for their secrets.
+pub fn job_digest(job: &Job) -> String {
+    let digest = Spread::default().bytes(text_of(job).as_bytes());
+    format!("{:016x}", digest.number())
+}
+
+/// Gives each job of a table its definition.
+pub(super) fn define(jobs: &mut [Job], revision: Option<u64>) {
+    for job in jobs {
+        let digest = job_digest(job);
+        job.definition = Definition { digest, revision };
     }
 }
 
@@ -52,6 +67,10 @@ fn text_of(job: &Job) -> String {
         shards,
         run_on,
         after,
+        warn_after,
+        notify,
+        // What this is for.
+        definition: _,
     } = job;
     // All that decides when it is due, the days of its calendars too.
     let schedule = schedule.identity();
@@ -63,7 +82,8 @@ fn text_of(job: &Job) -> String {
         text,
         "{name:?} {description:?} {schedule:?} {enabled} {} {timeout:?} {kill_grace:?} \
          {lease_ttl:?} {starting_deadline:?} {on_crash:?} {max_attempts} {retention:?} \
-         {random_delay:?} {catch_up:?} {concurrency:?} {retry:?} {shards} {run_on:?} {after:?}",
+         {random_delay:?} {catch_up:?} {concurrency:?} {retry:?} {shards} {run_on:?} {after:?} \
+         {warn_after:?} {notify:?}",
         text_of_command(command)
     );
     text

@@ -46,8 +46,7 @@ impl Reader<'_> {
             return None;
         };
         let span = value.span();
-        let written = &self.source[span.clone()];
-        let literal = literal_parts(written).into_iter();
+        let literal = literal_parts(self.map.text(&span)).into_iter();
         self.secrets
             .extend(literal.map(|part| span.start + part.start..span.start + part.end));
         self.refuse_nul(text, &span)?;

@@ -16,7 +16,7 @@ use super::read::{Reader, Text, to_i64};
 pub type Accounts<'a> = &'a dyn Fn(Option<&str>, Option<&str>) -> Result<(), (String, String)>;
 
 /// The largest id; the one above it stands for "no change" in setuid(2) and its like.
-const LARGEST_ID: u32 = u32::MAX - 1;
+pub(super) const LARGEST_ID: u32 = u32::MAX - 1;
 
 /// All that a umask can take away.
 const LARGEST_UMASK: u32 = 0o777;

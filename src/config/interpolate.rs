@@ -5,8 +5,10 @@
 
 use std::fs;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use super::names::nearest;
+use super::sources::note;
 use crate::scheduler::request::{Piece, Template};
 use crate::scheduler::variable::Variable;
 
@@ -25,15 +27,19 @@ pub(super) struct ReferenceError {
 }
 
 /// The text with every reference filled in; none when there is nothing to fill in.
-/// `$${` stands for a literal `${`; any other `$` is kept.
+/// `$${` stands for a literal `${`; any other `$` is kept. The files that it refers to are added
+/// to `files`.
 pub(super) fn fill_in(
     text: &str,
     env: Environment<'_>,
+    files: &mut Vec<PathBuf>,
 ) -> Result<Option<String>, Vec<ReferenceError>> {
     if !text.contains("${") {
         return Ok(None);
     }
-    let pieces = scan(text, |reference| look_up(reference, env).map(Piece::Secret))?;
+    let pieces = scan(text, |reference| {
+        look_up(reference, env, files).map(Piece::Secret)
+    })?;
     // There is no variable among them.
     let filled = Template::new(pieces).fill(|variable| variable.name().into());
     Ok(Some(filled))
@@ -43,6 +49,7 @@ pub(super) fn fill_in(
 pub(super) fn fill_for_attempts(
     text: &str,
     env: Environment<'_>,
+    files: &mut Vec<PathBuf>,
 ) -> Result<Template, Vec<ReferenceError>> {
     let pieces = scan(text, |reference| {
         // An attempt has all of them, so that a default is never needed.
@@ -50,7 +57,7 @@ pub(super) fn fill_for_attempts(
         if let Some(variable) = Variable::named(name) {
             return Ok(Piece::Variable(variable));
         }
-        look_up(reference, env)
+        look_up(reference, env, files)
             .map(Piece::Secret)
             .map_err(|(message, hint)| (message, near_variable(name).unwrap_or(hint)))
     })?;
@@ -120,8 +127,13 @@ fn unclosed(span: Range<usize>) -> ReferenceError {
 }
 
 /// The value of what stands between `${` and `}`; on failure message and hint.
-fn look_up(reference: &str, env: Environment<'_>) -> Result<String, (String, String)> {
+fn look_up(
+    reference: &str,
+    env: Environment<'_>,
+    files: &mut Vec<PathBuf>,
+) -> Result<String, (String, String)> {
     if let Some(path) = reference.strip_prefix("file:") {
+        note(files, Path::new(path));
         return read_secret(path);
     }
     let (name, default) = match reference.split_once(":-") {
@@ -209,7 +221,7 @@ mod tests {
     }
 
     fn filled(text: &str) -> Result<Option<String>, Vec<ReferenceError>> {
-        fill_in(text, &env)
+        fill_in(text, &env, &mut Vec::new())
     }
 
     #[test]
@@ -233,8 +245,9 @@ mod tests {
 
     #[test]
     fn the_variables_of_an_attempt_are_left_to_it() {
-        let template =
-            |text| fill_for_attempts(text, &env).map_err(|errors| errors[0].hint.clone());
+        let template = |text| {
+            fill_for_attempts(text, &env, &mut Vec::new()).map_err(|errors| errors[0].hint.clone())
+        };
         for (text, pieces) in [
             (
                 "${HOST}/${SOLOIST_JOB}",

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::after::Wait;
 use super::diagnostics::{Diagnostic, Problems};
+use super::notify::read_notify;
 use super::policies::read_policies;
 use super::program::read_command;
 use super::raw::{Entry, RawJob, Section};
@@ -48,13 +49,19 @@ const MAX_ATTEMPTS: u32 = 10;
 /// A job's keys, and those that it leaves to `[defaults]`.
 pub(super) struct Keys<'k> {
     pub(super) job: &'k Section<'k>,
-    pub(super) defaults: &'k Section<'k>,
+    /// Those of its own file first, where that is not the main one.
+    pub(super) defaults: &'k [&'k Section<'k>],
 }
 
 impl<'k> Keys<'k> {
     /// The entry that holds for the job.
     pub(super) fn get(&self, name: &str) -> Option<&'k Entry<'k>> {
-        self.job.get(name).or_else(|| self.defaults.get(name))
+        self.sections().find_map(|section| section.get(name))
+    }
+
+    /// Where keys may stand, in the order in which they are looked for.
+    pub(super) fn sections(&self) -> impl DoubleEndedIterator<Item = &'k Section<'k>> {
+        std::iter::once(self.job).chain(self.defaults.iter().copied())
     }
 }
 
@@ -63,7 +70,7 @@ impl<'k> Keys<'k> {
 pub(super) fn read<'k>(
     reader: &mut Reader<'_>,
     raw: &'k RawJob<'_>,
-    defaults: &'k Section<'_>,
+    defaults: &'k [&'k Section<'k>],
     scheduler: &SchedulerConfig,
     waits: &mut Vec<Wait<'k>>,
 ) -> Option<Job> {
@@ -86,6 +93,7 @@ pub(super) fn read<'k>(
     let limits = read_limits(reader, &keys, scheduler);
     let policies = read_policies(reader, &keys, when.as_ref());
     let retry = read_retry(reader, &keys, limits.max_attempts);
+    let notify = read_notify(reader, &keys);
     let when = when?;
     let command = command?;
     let program = command.program.clone();
@@ -107,6 +115,8 @@ pub(super) fn read<'k>(
         shards: policies.shards,
         run_on: policies.run_on,
         after: when.after,
+        warn_after: durations.warn_after,
+        notify,
         ..Job::new(name?, when.schedule, program)
     })
 }
@@ -123,6 +133,7 @@ fn read_name(reader: &mut Reader<'_>, raw: &RawJob<'_>) -> Option<JobName> {
 
 struct Durations {
     timeout: Option<Duration>,
+    warn_after: Option<Duration>,
     kill_grace: Duration,
     lease_ttl: Duration,
 }
@@ -136,11 +147,24 @@ fn read_durations(
         keys.get(name)
             .and_then(|entry| reader.duration(entry, limits))
     };
-    Durations {
-        timeout: read("timeout", TIMEOUTS),
+    let timeout = read("timeout", TIMEOUTS);
+    let warn_after = read("warn_after", TIMEOUTS);
+    let durations = Durations {
+        timeout,
+        warn_after,
         kill_grace: read("kill_grace", KILL_GRACES).unwrap_or(KILL_GRACE),
         lease_ttl: read("lease_ttl", LEASE_TTL_LIMITS).unwrap_or(scheduler.lease_ttl),
+    };
+    // One of `[defaults]` is for the jobs that it fits.
+    if let (Some(entry), Some(warn), Some(timeout)) =
+        (keys.job.get("warn_after"), warn_after, timeout)
+        && warn >= timeout
+    {
+        let message = "`warn_after` is not below `timeout`: no attempt runs for so long".to_owned();
+        let hint = "make it shorter, or leave it out: what times out is told as a failure";
+        reader.error(&entry.value.span(), message, hint);
     }
+    durations
 }
 
 struct Limits {

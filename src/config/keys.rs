@@ -1,7 +1,5 @@
-//! The keys of jobs.toml: what each takes, and whether this version acts on it.
-//!
-//! A key that the format has but that nothing acts on yet is refused, never ignored: a job that
-//! asks for `notify` and gets none would fail in silence.
+//! The keys of jobs.toml, and what each takes. Nothing is in here that nothing acts on: such a key
+//! is refused, never ignored.
 
 /// A key of a table.
 #[derive(Debug)]
@@ -11,71 +9,54 @@ pub(super) struct Key {
     pub(super) takes: &'static str,
     /// A line that is right.
     pub(super) example: &'static str,
-    pub(super) support: Support,
 }
 
-/// Whether this version acts on a key.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Support {
-    /// It does.
-    Now,
-    /// A later version will. What happens until then.
-    Later(&'static str),
-}
-
-const fn now(name: &'static str, takes: &'static str, example: &'static str) -> Key {
+const fn key(name: &'static str, takes: &'static str, example: &'static str) -> Key {
     Key {
         name,
         takes,
         example,
-        support: Support::Now,
-    }
-}
-
-const fn later(name: &'static str, today: &'static str) -> Key {
-    Key {
-        name,
-        takes: "",
-        example: "",
-        support: Support::Later(today),
     }
 }
 
 /// The tables that a file may have, each with the way it is written.
-pub(super) const TABLES: [&str; 4] = ["scheduler", "defaults", "jobs", "calendars"];
+pub(super) const TABLES: [&str; 5] = ["scheduler", "defaults", "jobs", "calendars", "notify"];
 
 /// What `tags` and `run_on` take.
 const TAKES_TAGS: &str = "a table or a list of tags";
 
 /// Keys of `[scheduler]`.
 pub(super) static SCHEDULER_KEYS: &[Key] = &[
-    now("namespace", "a string", "namespace = \"shop\""),
-    now("store", "a string", "store = \"redis://127.0.0.1:6379\""),
-    now("lease_ttl", "a duration", "lease_ttl = \"15s\""),
-    now("shutdown_grace", "a duration", "shutdown_grace = \"30s\""),
-    now("replica", "a string", "replica = \"web-1\""),
-    now("history_limit", "an integer", "history_limit = 1000"),
-    now("listen", "a string", "listen = \"off\""),
-    now("tags", TAKES_TAGS, "tags = { zone = \"eu\" }"),
-    now("max_running", "an integer", "max_running = 20"),
-    later("include", "today all jobs stand in one file"),
-    later(
-        "watch",
-        "today a table is read at the start alone; restart to change it",
+    key("namespace", "a string", "namespace = \"shop\""),
+    key("store", "a string", "store = \"redis://127.0.0.1:6379\""),
+    key("lease_ttl", "a duration", "lease_ttl = \"15s\""),
+    key("shutdown_grace", "a duration", "shutdown_grace = \"30s\""),
+    key("replica", "a string", "replica = \"web-1\""),
+    key("history_limit", "an integer", "history_limit = 1000"),
+    key("listen", "a string", "listen = \"127.0.0.1:7373\""),
+    key(
+        "api_tokens",
+        "a path",
+        "api_tokens = \"/etc/soloist/tokens\"",
     ),
-    later(
-        "revision",
-        "today replicas with different tables run side by side",
+    key("tags", TAKES_TAGS, "tags = { zone = \"eu\" }"),
+    key("max_running", "an integer", "max_running = 20"),
+    key(
+        "include",
+        "a list of patterns",
+        "include = [\"jobs.d/*.toml\"]",
     ),
-    now("min_replicas_ack", "an integer", "min_replicas_ack = 1"),
-    now("tls_ca", "a path", "tls_ca = \"/etc/soloist/ca.pem\""),
-    now(
+    key("watch", "true or false", "watch = true"),
+    key("revision", "an integer", "revision = 42"),
+    key("min_replicas_ack", "an integer", "min_replicas_ack = 1"),
+    key("tls_ca", "a path", "tls_ca = \"/etc/soloist/ca.pem\""),
+    key(
         "tls_cert",
         "a path",
         "tls_cert = \"/etc/soloist/client.pem\"",
     ),
-    now("tls_key", "a path", "tls_key = \"/etc/soloist/client.key\""),
-    now(
+    key("tls_key", "a path", "tls_key = \"/etc/soloist/client.key\""),
+    key(
         "tls_server_name",
         "a string",
         "tls_server_name = \"redis.example\"",
@@ -88,104 +69,119 @@ pub(super) const TLS_PREFIX: &str = "tls_";
 /// Keys of a job, and of `[defaults]`.
 pub(super) static JOB_KEYS: &[Key] = &[
     // When.
-    now("schedule", "a string", "schedule = \"0 22 * * *\""),
-    now("timezone", "a string", "timezone = \"Asia/Shanghai\""),
-    now("random_delay", "a duration", "random_delay = \"30s\""),
-    now("dst_gap", "a string", "dst_gap = \"run_after\""),
-    now("dst_fold", "a string", "dst_fold = \"first\""),
-    now("except", "a list of calendars", "except = [\"holidays\"]"),
-    now("only", "a list of calendars", "only = [\"workdays\"]"),
-    now(
+    key("schedule", "a string", "schedule = \"0 22 * * *\""),
+    key("timezone", "a string", "timezone = \"Asia/Shanghai\""),
+    key("random_delay", "a duration", "random_delay = \"30s\""),
+    key("dst_gap", "a string", "dst_gap = \"run_after\""),
+    key("dst_fold", "a string", "dst_fold = \"first\""),
+    key("except", "a list of calendars", "except = [\"holidays\"]"),
+    key("only", "a list of calendars", "only = [\"workdays\"]"),
+    key(
         "after",
         "the name of a job, or a list of names",
         "after = [\"close-expired-orders\"]",
     ),
-    now("enabled", "true or false", "enabled = false"),
+    key("enabled", "true or false", "enabled = false"),
     // What.
-    now(
+    key(
         "command",
         "a list of strings",
         "command = [\"close-expired-orders\", \"--older-than\", \"30m\"]",
     ),
-    now(
+    key(
         "shell",
         "a string",
         "shell = \"backup | gzip > /backup/db.gz\"",
     ),
-    now(
+    key(
         "http",
         "a table",
         "http = { url = \"https://shop.example/close-expired-orders\", method = \"POST\" }",
     ),
-    now("env", "a table of strings", "env = { PORT = \"8080\" }"),
-    now("working_dir", "a string", "working_dir = \"/srv/shop\""),
-    now("user", "a name or an id", "user = \"www-data\""),
-    now("group", "a name or an id", "group = \"www-data\""),
-    now("umask", "an octal string", "umask = \"0027\""),
-    now(
+    key("env", "a table of strings", "env = { PORT = \"8080\" }"),
+    key("working_dir", "a string", "working_dir = \"/srv/shop\""),
+    key("user", "a name or an id", "user = \"www-data\""),
+    key("group", "a name or an id", "group = \"www-data\""),
+    key("umask", "an octal string", "umask = \"0027\""),
+    key(
         "success_codes",
         "a list of integers",
         "success_codes = [0, 3]",
     ),
-    now("output_limit", "a size", "output_limit = \"64KiB\""),
-    now(
+    key("output_limit", "a size", "output_limit = \"64KiB\""),
+    key(
         "description",
         "a string",
         "description = \"closes orders that nobody paid\"",
     ),
     // How long.
-    now("timeout", "a duration", "timeout = \"50s\""),
-    now("kill_grace", "a duration", "kill_grace = \"5s\""),
-    now("lease_ttl", "a duration", "lease_ttl = \"15s\""),
-    later(
-        "warn_after",
-        "today only `timeout` watches how long an attempt runs",
-    ),
+    key("timeout", "a duration", "timeout = \"50s\""),
+    key("kill_grace", "a duration", "kill_grace = \"5s\""),
+    key("lease_ttl", "a duration", "lease_ttl = \"15s\""),
+    key("warn_after", "a duration", "warn_after = \"10m\""),
     // Late.
-    now("catch_up", "a string", "catch_up = \"latest\""),
-    now("catch_up_limit", "an integer", "catch_up_limit = 100"),
-    now(
+    key("catch_up", "a string", "catch_up = \"latest\""),
+    key("catch_up_limit", "an integer", "catch_up_limit = 100"),
+    key(
         "starting_deadline",
         "a duration",
         "starting_deadline = \"1m\"",
     ),
     // Busy.
-    now(
+    key(
         "concurrency_policy",
         "a string",
         "concurrency_policy = \"forbid\"",
     ),
-    now("queue_limit", "an integer", "queue_limit = 10"),
+    key("queue_limit", "an integer", "queue_limit = 10"),
     // Failed.
-    now("retry", "a table", "retry = { max = 3 }"),
-    now("on_crash", "a string", "on_crash = \"rerun\""),
-    now("max_attempts", "an integer", "max_attempts = 10"),
+    key("retry", "a table", "retry = { max = 3 }"),
+    key("on_crash", "a string", "on_crash = \"rerun\""),
+    key("max_attempts", "an integer", "max_attempts = 10"),
     // Where.
-    now("shards", "an integer", "shards = 4"),
-    now("run_on", TAKES_TAGS, "run_on = { zone = \"eu\" }"),
+    key("shards", "an integer", "shards = 4"),
+    key("run_on", TAKES_TAGS, "run_on = { zone = \"eu\" }"),
     // Kept.
-    now("history_limit", "an integer", "history_limit = 1000"),
-    now("history_age", "a duration", "history_age = \"30d\""),
-    later("notify", "today failures are in the log and in the history"),
+    key("history_limit", "an integer", "history_limit = 1000"),
+    key("history_age", "a duration", "history_age = \"30d\""),
+    key(
+        "notify",
+        "names of [notify.NAME], or a table",
+        "notify = [\"ops\"]",
+    ),
 ];
 
 /// Keys of `[calendars.NAME]`.
 pub(super) static CALENDAR_KEYS: &[Key] = &[
-    now(
+    key(
         "dates",
         "a list of dates",
         "dates = [\"2026-12-25\", \"2026-12-24..2027-01-01\", \"05-01\"]",
     ),
-    now(
+    key(
         "weekdays",
         "a list of days of the week",
         "weekdays = [\"MON-FRI\"]",
     ),
-    now("ical", "a string", "ical = \"holidays.ics\""),
-    now(
+    key("ical", "a string", "ical = \"holidays.ics\""),
+    key(
         "description",
         "a string",
         "description = \"days on which the shop is closed\"",
+    ),
+];
+
+/// Keys of `[notify.NAME]`.
+pub(super) static NOTIFY_KEYS: &[Key] = &[
+    key(
+        "webhook",
+        "an address, or a table",
+        "webhook = \"https://chat.example/hooks/x\"",
+    ),
+    key(
+        "email",
+        "a table",
+        "email = { to = [\"ops@shop.example\"], from = \"soloist@shop.example\", smtp = \"smtps://mail.example\" }",
     ),
 ];
 

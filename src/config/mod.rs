@@ -1,36 +1,46 @@
-//! jobs.toml: from a file to validated jobs.
+//! jobs.toml and the files that it includes: from texts to validated jobs.
 //!
 //! ```text
 //!  text ──syntax, raw──▶ sections of known keys ──scheduler, job──▶ Config
+//!   └─include─▶ more texts ─┘
 //!                         every stage adds to one list of problems ──▶ Error, or warnings
 //! ```
 //!
-//! All that is wrong with a file is told at once, each with file, line, the text underlined and
-//! a hint. A key that nothing acts on yet is refused as "not supported yet".
+//! All that is wrong with a table is told at once, each with file, line, the text underlined and
+//! a hint.
 //!
 //! Must never: ignore a key, read the host's time zone, or show a secret.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
 mod after;
 mod calendars;
+mod connection;
 mod diagnostics;
+mod diff;
 mod digest;
 mod env;
 mod file;
 mod http;
 mod identity;
+mod include;
 mod interpolate;
 mod job;
 mod keys;
+mod listen;
 mod names;
+mod notify;
 mod policies;
 mod program;
 mod raw;
 mod read;
 mod retry;
 mod scheduler;
+mod schema;
+mod source_map;
+mod sources;
 mod syntax;
 mod tags;
 mod tls;
@@ -43,14 +53,22 @@ mod zone;
 mod tests;
 
 pub use diagnostics::{Diagnostic, Error, Excerpt, Rendering, Report, Severity};
+pub use diff::Changes;
+pub use digest::job_digest;
 pub use identity::Accounts;
 pub use interpolate::Environment;
+pub use notify::{Email, Security, SmtpServer, Target, Targets, Webhook};
 pub use scheduler::SchedulerConfig;
+pub use sources::Sources;
 pub use values::format_duration;
 
+pub(crate) use connection::{Broken, Given, load_to_ask};
+pub(crate) use listen::{listen_of, parse_listen};
 pub(crate) use names::nearest;
+pub(crate) use notify::origin_of;
 pub(crate) use policies::default_starting_deadline;
 pub(crate) use scheduler::check_store;
+pub(crate) use schema::{Described, Table, schema};
 pub(crate) use tags::parse_tag;
 pub(crate) use values::parse_duration;
 pub(crate) use zone::find_zone;
@@ -60,14 +78,20 @@ use crate::scheduler::job::Job;
 use crate::scheduler::schedule::{Schedule, ScheduleError};
 use crate::scheduler::time::Timestamp;
 use diagnostics::Diagnostic as Problem;
+use raw::{Document, Role};
 use read::Reader;
+use source_map::SourceMap;
 
-/// A file that can be used.
+/// A table that can be used.
 pub struct Config {
     /// `[scheduler]`.
     pub scheduler: SchedulerConfig,
-    /// The jobs, in the order of the file.
+    /// The jobs, in the order of the files.
     pub jobs: Vec<Job>,
+    /// Who can be told how they go.
+    pub targets: Targets,
+    /// What it was read from.
+    pub sources: Sources,
     /// What may not be what was meant; often empty.
     pub warnings: Report,
 }
@@ -79,6 +103,8 @@ impl fmt::Debug for Config {
         f.debug_struct("Config")
             .field("scheduler", &self.scheduler)
             .field("jobs", &names)
+            .field("targets", &self.targets)
+            .field("sources", &self.sources)
             .field("warnings", &self.warnings)
             .finish()
     }
@@ -108,6 +134,21 @@ pub struct Host<'h> {
     pub now: Timestamp,
 }
 
+impl<'h> Host<'h> {
+    /// That of this process.
+    fn here(accounts: Accounts<'h>) -> Self {
+        Self {
+            env: &variable,
+            accounts,
+            now: SystemClock.wall(),
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 impl fmt::Debug for Host<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = &mut f.debug_struct("Host");
@@ -126,53 +167,91 @@ pub fn load_as(
     strictness: Strictness,
     accounts: Accounts<'_>,
 ) -> Result<Config, Error> {
-    let source = file::read(path)?;
-    let host = Host {
-        env: &|name| std::env::var(name).ok(),
-        accounts,
-        now: SystemClock.wall(),
-    };
-    parse(&source, &path.display().to_string(), &host, strictness)
+    let source = file::read_main(path)?;
+    let name = path.display().to_string();
+    parse(&source, &name, &Host::here(accounts), strictness)
 }
 
-/// Reads a table from a text; `path` is what the text is called in messages.
+/// Reads a table from a text; `path` is what the text is called in messages, and where relative
+/// paths begin.
 pub fn parse(
     source: &str,
     path: &str,
     host: &Host<'_>,
     strictness: Strictness,
 ) -> Result<Config, Error> {
-    let mut reader = Reader::new(source, host, strictness);
-    let table = syntax::parse(source, &mut reader.problems, &mut reader.secrets);
-    let document = raw::sort(table.get_ref(), &mut reader.problems);
-    let scheduler = scheduler::read(&mut reader, &document.scheduler, path);
-    reader.calendars = calendars::read(&mut reader, &document.calendars, path);
-    let mut waits = Vec::new();
-    let jobs: Vec<Job> = document
-        .jobs
-        .iter()
-        .filter_map(|raw| job::read(&mut reader, raw, &document.defaults, &scheduler, &mut waits))
-        .collect();
-    after::check(&mut reader, &waits, &document.jobs, &jobs);
-    if document.jobs_missing {
-        let empty = Problem::of_file(format!("`{path}` has no jobs")).hint(
-            "add one: `[jobs.hello]` on a line of its own, and below it `schedule = \"* * * * *\"` and `command = [\"echo\", \"hello\"]`",
-        );
-        reader.problems.push_missing(empty);
-    }
-    let diagnostics = reader.problems.into_sorted(source);
+    let mut reader = Reader::new(host, strictness);
+    reader.sources.tables.push(path.into());
+    let main = reader.map.add(path.into(), source.into());
+    let main = syntax::parse(&main, &mut reader.problems, &mut reader.secrets);
+    let main = raw::sort(&main, Role::Main, &mut reader.problems);
+    let files = include::read(&mut reader, &main.scheduler);
+    let parse = |file| syntax::parse(file, &mut reader.problems, &mut reader.secrets);
+    let tables: Vec<_> = files.iter().map(parse).collect();
+    let sort = |table| raw::sort(table, Role::Included, &mut reader.problems);
+    let mut documents: Vec<_> = tables.iter().map(sort).collect();
+    documents.insert(0, main);
+    include::refuse_twice(&mut documents, &mut reader.problems);
+    let (scheduler, mut jobs, targets) = read_table(&mut reader, &documents, path);
+    digest::define(&mut jobs, scheduler.revision);
+    reader.secrets.extend_from_slice(reader.problems.hidden());
+    let diagnostics = reader.problems.into_sorted(&reader.map);
     let failed = diagnostics
         .iter()
         .any(|diagnostic| diagnostic.severity == Severity::Error);
-    let report = Report::new(path, source, &reader.secrets, diagnostics);
+    let report = Report::new(&reader.map, &reader.secrets, diagnostics);
     if failed {
-        return Err(Error(report));
+        return Err(Error(report, Box::new(reader.sources)));
     }
     Ok(Config {
         scheduler,
         jobs,
+        targets,
+        sources: reader.sources,
         warnings: report,
     })
+}
+
+/// Reads what all files say together, the main one first.
+fn read_table(
+    reader: &mut Reader<'_>,
+    documents: &[Document<'_>],
+    path: &str,
+) -> (SchedulerConfig, Vec<Job>, Targets) {
+    let Some(main) = documents.first() else {
+        return Default::default();
+    };
+    let scheduler = scheduler::read(reader, &main.scheduler, path);
+    let calendars = documents.iter().flat_map(|document| &document.calendars);
+    reader.calendars = calendars::read(reader, calendars);
+    let targets = documents.iter().flat_map(|document| &document.notify);
+    let targets = notify::read(reader, targets);
+    let defaults: Vec<Vec<_>> = documents
+        .iter()
+        .map(|document| match std::ptr::eq(document, main) {
+            true => vec![&main.defaults],
+            false => vec![&document.defaults, &main.defaults],
+        })
+        .collect();
+    let (mut jobs, mut waits, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for (document, defaults) in documents.iter().zip(&defaults) {
+        for raw in &document.jobs {
+            names.insert(raw.name);
+            jobs.extend(job::read(reader, raw, defaults, &scheduler, &mut waits));
+        }
+    }
+    after::check(reader, &waits, &names, &jobs);
+    if documents.iter().all(|document| document.jobs_missing) {
+        let who = match main.scheduler.mentions("include") {
+            true => format!("`{path}` and the files that it includes have"),
+            false => format!("`{path}` has"),
+        };
+        let empty = Problem::of_file(format!("{who} no jobs")).hint(
+            "add one: `[jobs.hello]` on a line of its own, and below it `schedule = \"* * * * *\"` and `command = [\"echo\", \"hello\"]`",
+        );
+        reader.problems.push_missing(empty);
+    }
+    (scheduler, jobs, targets)
 }
 
 /// What there is to say about a schedule that stands on its own, as on a command line.
@@ -189,5 +268,5 @@ pub(crate) fn report_on_schedule(text: &str, parsed: &Result<Schedule, ScheduleE
             vec![problem]
         }
     };
-    Report::new("schedule", text, &[], diagnostics)
+    Report::new(&SourceMap::of("schedule", text), &[], diagnostics)
 }

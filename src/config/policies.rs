@@ -21,15 +21,15 @@ use crate::scheduler::schedule::Schedule;
 use crate::scheduler::time::Timestamp;
 
 /// How many of the occurrences that nobody could claim may run one after the other.
-const CATCH_UP_LIMITS: RangeInclusive<u32> = 1..=1000;
+pub(super) const CATCH_UP_LIMITS: RangeInclusive<u32> = 1..=1000;
 const CATCH_UP_LIMIT: u32 = 100;
 
 /// How many occurrences may wait for their turn.
-const QUEUE_LIMITS: RangeInclusive<u32> = 1..=1000;
+pub(super) const QUEUE_LIMITS: RangeInclusive<u32> = 1..=1000;
 const QUEUE_LIMIT: u32 = 10;
 
 /// In how many parts an occurrence may run: each is a lease, a process and a line of the ledger.
-const SHARDS: RangeInclusive<u32> = 1..=128;
+pub(super) const SHARDS: RangeInclusive<u32> = 1..=128;
 
 /// How late an occurrence may be made to start: below a day.
 const RANDOM_DELAYS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(DAY - 1);

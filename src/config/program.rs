@@ -20,7 +20,7 @@ use crate::scheduler::job::{CommandSpec, Program};
 const OUTPUT_LIMIT: u64 = 8 * 1024;
 
 /// How many may be: the ledger holds them, for every attempt that it keeps.
-const LARGEST_OUTPUT_LIMIT: u64 = 1024 * 1024;
+pub(super) const LARGEST_OUTPUT_LIMIT: u64 = 1024 * 1024;
 
 /// Reads what a job runs; none when that is missing or wrong.
 pub(super) fn read_command(
@@ -65,8 +65,8 @@ fn read_program<'k>(
     raw: &RawJob<'_>,
     keys: &Keys<'k>,
 ) -> Option<(Option<Program>, &'k Section<'k>)> {
-    let section = [keys.job, keys.defaults]
-        .into_iter()
+    let section = keys
+        .sections()
         .find(|section| PROGRAM_KEYS.iter().any(|key| section.mentions(key)));
     let Some(section) = section else {
         let hint = "give it a `command = [\"program\", \"argument\"]`, a `shell = \"…\"`, or an `http = { url = \"…\" }`";
@@ -139,6 +139,9 @@ fn read_argv(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Vec<String>> 
     Some(argv.into_iter().map(|text| text.value).collect())
 }
 
+/// Programs that take a script by `-c`.
+const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish"];
+
 /// What only a shell would understand is handed on as it stands, which is seldom meant.
 fn warn_of_shell_syntax(reader: &mut Reader<'_>, argv: &[Text]) {
     let program = &argv[0];
@@ -149,6 +152,9 @@ fn warn_of_shell_syntax(reader: &mut Reader<'_>, argv: &[Text]) {
                 format!("a command has no shell to split it: `command = {words:?}`"),
             ),
         );
+    }
+    if is_shell(argv) {
+        return;
     }
     for argument in argv {
         let is_reference = argument.value.contains("${");
@@ -170,10 +176,18 @@ fn warn_of_shell_syntax(reader: &mut Reader<'_>, argv: &[Text]) {
     }
 }
 
+/// A shell that is handed a script makes sense of it.
+fn is_shell(argv: &[Text]) -> bool {
+    let program = argv[0].value.rsplit('/').next().unwrap_or_default();
+    let has_script =
+        |argument: &Text| argument.value.starts_with('-') && argument.value.ends_with('c');
+    SHELLS.contains(&program) && argv.iter().any(has_script)
+}
+
 /// The job's variables over those of `[defaults]`, one by one.
 fn read_env(reader: &mut Reader<'_>, keys: &Keys<'_>) -> BTreeMap<String, String> {
     let mut env = BTreeMap::new();
-    for section in [keys.defaults, keys.job] {
+    for section in keys.sections().rev() {
         if let Some(entry) = section.get("env") {
             env.extend(reader.secret_table(entry).into_iter().flatten());
         }

@@ -1,7 +1,7 @@
 //! jobs.toml as it stands: TOML with places, sorted into sections of known keys.
 //!
-//! What was said, not what it means: values are not looked at. Keys that don't exist or that
-//! nothing acts on yet are refused here, so that what is left is to be read.
+//! What was said, not what it means: values are not looked at. Keys that don't exist
+//! are refused here, so that what is left is to be read.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,9 +11,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::diagnostics::{Diagnostic, Problems};
 use super::keys::{
-    self, CALENDAR_KEYS, JOB_KEYS, Key, SCHEDULER_KEYS, Support, TABLES, TLS_PREFIX,
+    self, CALENDAR_KEYS, JOB_KEYS, Key, NOTIFY_KEYS, SCHEDULER_KEYS, TABLES, TLS_PREFIX,
 };
 use super::names::nearest;
+use super::syntax::is_plain;
 
 /// A value with its place.
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
@@ -27,11 +28,13 @@ pub(super) struct Document<'t> {
     pub(super) jobs: Vec<RawJob<'t>>,
     /// In the order of the file.
     pub(super) calendars: Vec<RawJob<'t>>,
+    /// In the order of the file.
+    pub(super) notify: Vec<RawJob<'t>>,
     /// Whether nothing in the file is, or was meant as, a job.
     pub(super) jobs_missing: bool,
 }
 
-/// One `[jobs.NAME]`, or one `[calendars.NAME]`.
+/// One `[jobs.NAME]`, `[calendars.NAME]` or `[notify.NAME]`.
 #[derive(Debug)]
 pub(super) struct RawJob<'t> {
     pub(super) name: &'t str,
@@ -68,8 +71,21 @@ pub(super) struct Entry<'t> {
     pub(super) value: &'t Value<'t>,
 }
 
+/// What a file is to the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It begins with this one.
+    Main,
+    /// `include` names this one.
+    Included,
+}
+
 /// Sorts a file into sections and refuses the keys that have no place in them.
-pub(super) fn sort<'t>(table: &'t DeTable<'t>, problems: &mut Problems) -> Document<'t> {
+pub(super) fn sort<'t>(
+    table: &'t DeTable<'t>,
+    role: Role,
+    problems: &mut Problems,
+) -> Document<'t> {
     let mut document = Document {
         jobs_missing: true,
         ..Document::default()
@@ -77,7 +93,10 @@ pub(super) fn sort<'t>(table: &'t DeTable<'t>, problems: &mut Problems) -> Docum
     for (key, value) in in_file_order(table) {
         let name: &str = key.get_ref();
         match name {
-            "scheduler" | "defaults" | "jobs" | "calendars" => {
+            "scheduler" | "include" if role == Role::Included => {
+                problems.push(of_the_main_file(name, key.span(), value));
+            }
+            "scheduler" | "defaults" | "jobs" | "calendars" | "notify" => {
                 document.jobs_missing &= name != "jobs";
                 let Some(inner) = value.get_ref().as_table() else {
                     problems.push(not_a_table(name, value));
@@ -87,6 +106,7 @@ pub(super) fn sort<'t>(table: &'t DeTable<'t>, problems: &mut Problems) -> Docum
                     "scheduler" => document.scheduler = section(inner, SCHEDULER_KEYS, problems),
                     "defaults" => document.defaults = section(inner, JOB_KEYS, problems),
                     "calendars" => document.calendars = named(inner, &CALENDARS, problems),
+                    "notify" => document.notify = named(inner, &TARGETS, problems),
                     _ => {
                         document.jobs_missing = inner.is_empty();
                         document.jobs = named(inner, &JOBS, problems);
@@ -110,11 +130,30 @@ fn in_file_order<'t>(
     entries
 }
 
+/// Refuses what would hold for files other than the one that it stands in.
+fn of_the_main_file(name: &str, span: Range<usize>, value: &Value<'_>) -> Diagnostic {
+    let scheduler = value.get_ref().as_table();
+    let include =
+        scheduler.and_then(|table| table.iter().find(|(key, _)| key.get_ref() == "include"));
+    match include {
+        Some((key, _)) => refuse_include(key.span()),
+        None if name == "include" => refuse_include(span),
+        None => Diagnostic::error(span, "`[scheduler]` stands in an included file").hint(
+            "it holds for the replica as a whole: write it in the main file alone; for the jobs of this file there is [defaults]",
+        ),
+    }
+}
+
+fn refuse_include(span: Range<usize>) -> Diagnostic {
+    Diagnostic::error(span, "`include` stands in an included file")
+        .hint("the main file alone includes others: add what is meant to its `include`")
+}
+
 fn not_a_table(name: &str, value: &Value<'_>) -> Diagnostic {
     let hint = match name {
         "jobs" => "write `[jobs.NAME]` on a line of its own, and the job's keys below it".into(),
-        "calendars" => {
-            "write `[calendars.NAME]` on a line of its own, and its keys below it".into()
+        "calendars" | "notify" => {
+            format!("write `[{name}.NAME]` on a line of its own, and its keys below it")
         }
         _ => format!("write `[{name}]` on a line of its own, and its keys below it"),
     };
@@ -137,9 +176,9 @@ fn unknown_table(name: &str, span: Range<usize>) -> Diagnostic {
     match (nearest(name, TABLES), table_of(name)) {
         (Some(near), _) => diagnostic.hint(format!("did you mean `{near}`?")),
         (None, Some(table)) => diagnostic.hint(format!("`{name}` belongs in {table}")),
-        (None, None) => {
-            diagnostic.hint("a file has [scheduler], [defaults], [calendars.NAME] and [jobs.NAME]")
-        }
+        (None, None) => diagnostic.hint(
+            "a file has [scheduler], [defaults], [calendars.NAME], [notify.NAME] and [jobs.NAME]",
+        ),
     }
 }
 
@@ -154,6 +193,12 @@ static JOBS: Named = Named {
     table: "jobs",
     one: "job",
     keys: JOB_KEYS,
+};
+
+static TARGETS: Named = Named {
+    table: "notify",
+    one: "target",
+    keys: NOTIFY_KEYS,
 };
 
 static CALENDARS: Named = Named {
@@ -212,20 +257,19 @@ fn section<'t>(
         let Some(known_key) = keys::find(known, name) else {
             let near = nearest(name, known.iter().map(|key| key.name));
             section.mentioned.extend(near);
+            // It may be meant for anything, a secret among that.
+            if !near.is_some_and(is_plain) {
+                problems.hide(value.span());
+            }
             problems.push(unknown_key(name, key.span(), value, known, near));
             continue;
         };
         section.mentioned.insert(known_key.name);
-        match known_key.support {
-            Support::Later(today) => problems.push(
-                Diagnostic::error(key.span(), format!("`{name}` is not supported yet")).hint(today),
-            ),
-            Support::Now => section.entries.push(Entry {
-                key: known_key,
-                key_span: key.span(),
-                value,
-            }),
-        }
+        section.entries.push(Entry {
+            key: known_key,
+            key_span: key.span(),
+            value,
+        });
     }
     section
 }
@@ -268,11 +312,7 @@ fn unknown_key(
         return diagnostic
             .hint("a job's name that has a dot in it needs quotes: [jobs.\"my.job\"]");
     }
-    let names: Vec<_> = known
-        .iter()
-        .filter(|key| key.support == Support::Now)
-        .map(|key| key.name)
-        .collect();
+    let names: Vec<_> = known.iter().map(|key| key.name).collect();
     diagnostic.hint(format!("the keys here are {}", names.join(", ")))
 }
 

@@ -14,6 +14,8 @@ use super::identity::Accounts;
 use super::interpolate::{Environment, ReferenceError, fill_in};
 use super::names::nearest;
 use super::raw::{Entry, Value, kind_of};
+use super::source_map::SourceMap;
+use super::sources::Sources;
 use super::values::{ValueError, format_duration, parse_duration, parse_size};
 use super::wrong_type::{type_hint, written};
 use super::{Host, Strictness};
@@ -39,9 +41,12 @@ impl Text {
     }
 }
 
-/// Reads values of one file and collects what is wrong with them.
+/// Reads values of a table's files and collects what is wrong with them.
 pub(super) struct Reader<'a> {
-    pub(super) source: &'a str,
+    /// The files that have been read so far.
+    pub(super) map: SourceMap,
+    /// What the table depends on, as far as that is known.
+    pub(super) sources: Sources,
     pub(super) env: Environment<'a>,
     pub(super) accounts: Accounts<'a>,
     pub(super) now: Timestamp,
@@ -49,20 +54,24 @@ pub(super) struct Reader<'a> {
     pub(super) problems: Problems,
     /// What jobs may refer to.
     pub(super) calendars: Calendars,
+    /// Whom they may have told.
+    pub(super) targets: Vec<String>,
     /// Where literal values of `env` and `http` stand, which a report must not show.
     pub(super) secrets: Vec<Range<usize>>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(source: &'a str, host: &Host<'a>, strictness: Strictness) -> Self {
+    pub(super) fn new(host: &Host<'a>, strictness: Strictness) -> Self {
         Self {
-            source,
+            map: SourceMap::default(),
+            sources: Sources::default(),
             env: host.env,
             accounts: host.accounts,
             now: host.now,
             strictness,
             problems: Problems::default(),
             calendars: Calendars::default(),
+            targets: Vec::new(),
             secrets: Vec::new(),
         }
     }
@@ -110,7 +119,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn fill(&mut self, text: Text) -> Option<Text> {
-        match fill_in(&text.value, self.env) {
+        match fill_in(&text.value, self.env, &mut self.sources.secrets) {
             Ok(None) => Some(text),
             Ok(Some(value)) => {
                 self.refuse_nul(&value, &text.span)?;
@@ -135,9 +144,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Where a part of a text stands in the file. A text with escapes is told as a whole.
+    /// Where a part of a text stands in its file. A text with escapes is told as a whole.
     pub(super) fn span_within(&self, text: &Text, part: Range<usize>) -> Range<usize> {
-        let written = &self.source[text.span.clone()];
+        let written = self.map.text(&text.span);
         let quotes = if written.starts_with("\"\"\"") || written.starts_with("'''") {
             3
         } else {

@@ -16,16 +16,16 @@ use super::values::{ValueError, format_duration, parse_duration};
 use crate::scheduler::policy::Retry;
 
 /// Keys of `retry`.
-const RETRY_KEYS: [&str; 4] = ["max", "backoff", "factor", "max_backoff"];
+pub(super) const RETRY_KEYS: [&str; 4] = ["max", "backoff", "factor", "max_backoff"];
 
 /// How many failures may be followed by another attempt.
-const MAXES: RangeInclusive<u32> = 0..=1000;
+pub(super) const MAXES: RangeInclusive<u32> = 0..=1000;
 
 /// How long a wait may be: beyond a week, an occurrence would come back unexpected.
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(7 * 86_400);
 
 /// What a wait may be multiplied by: below 1, it would shrink.
-const FACTORS: RangeInclusive<f64> = 1.0..=100.0;
+pub(super) const FACTORS: RangeInclusive<f64> = 1.0..=100.0;
 
 /// What the table says, and where it says so.
 #[derive(Default)]

@@ -3,15 +3,20 @@
 //! Must never show the store's URL with its password; [`SchedulerConfig`] hides it in `{:?}`.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::diagnostics::Diagnostic;
+use toml::de::DeValue;
+
+use super::connection::Given;
 use super::job::{HISTORY_LIMITS, LEASE_TTL_LIMITS};
 use super::keys::TLS_PREFIX;
+use super::listen::parse_listen;
 use super::names::nearest;
 use super::raw::{Entry, Section};
-use super::read::{Reader, Text};
+use super::read::{Reader, to_i64};
 use super::tags::{References, read_tags};
 use super::tls;
 use crate::scheduler::job::check_name;
@@ -22,10 +27,13 @@ use crate::store_url::{self, StoreUrlError, TlsFiles};
 const LONGEST_SHUTDOWN_GRACE: Duration = Duration::from_secs(86_400);
 
 /// How many attempts a replica may run at once.
-const RUNNING_LIMITS: RangeInclusive<u32> = 1..=100_000;
+pub(super) const RUNNING_LIMITS: RangeInclusive<u32> = 1..=100_000;
+
+/// The largest revision: all readers of JSON know integers up to there.
+pub(super) const LARGEST_REVISION: u64 = (1 << 53) - 1;
 
 /// Of how many replicas of the store's server an acknowledgement can be asked for.
-const ACKNOWLEDGEMENT_LIMITS: RangeInclusive<u32> = 0..=20;
+pub(super) const ACKNOWLEDGEMENT_LIMITS: RangeInclusive<u32> = 0..=20;
 
 /// `[scheduler]`, with every default filled in.
 #[derive(Clone, PartialEq, Eq)]
@@ -51,6 +59,16 @@ pub struct SchedulerConfig {
     pub tls: TlsFiles,
     /// How many replicas of the store's server must have a grant before it counts. Default 0.
     pub min_replicas_ack: u32,
+    /// Where health, metrics and the API are served. Default: nowhere, as a port is a thing to
+    /// look after.
+    pub listen: Option<SocketAddr>,
+    /// The file with the tokens that the API takes. Default: none, so that nothing can be changed
+    /// by it, nor read from other hosts.
+    pub api_tokens: Option<PathBuf>,
+    /// Whether a change of the table's files is to be noticed. Default no: SIGHUP alone.
+    pub watch: bool,
+    /// A number that grows with each change of the table; none where nobody counts.
+    pub revision: Option<u64>,
 }
 
 impl Default for SchedulerConfig {
@@ -66,6 +84,10 @@ impl Default for SchedulerConfig {
             max_running: None,
             tls: TlsFiles::default(),
             min_replicas_ack: 0,
+            listen: None,
+            api_tokens: None,
+            watch: false,
+            revision: None,
         }
     }
 }
@@ -82,6 +104,8 @@ impl fmt::Debug for SchedulerConfig {
             .field("tags", &self.tags)
             .field("max_running", &self.max_running)
             .field("tls", &self.tls)
+            .field("listen", &self.listen)
+            .field("api_tokens", &self.api_tokens)
             .finish()
     }
 }
@@ -123,7 +147,12 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>, path: &str) -
                 let count = reader.integer(entry, ACKNOWLEDGEMENT_LIMITS);
                 config.min_replicas_ack = count.unwrap_or(config.min_replicas_ack);
             }
-            "listen" => read_listen(reader, entry),
+            "listen" => config.listen = read_listen(reader, entry),
+            "api_tokens" => config.api_tokens = read_path(reader, entry, path),
+            "watch" => config.watch = reader.boolean(entry).unwrap_or_default(),
+            "revision" => config.revision = read_revision(reader, entry),
+            // Read before: the other files have to be found first.
+            "include" => {}
             name if name.starts_with(TLS_PREFIX) => {}
             name => unreachable!("`{name}` is in SCHEDULER_KEYS as supported"),
         }
@@ -142,6 +171,32 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>, path: &str) -
     config
 }
 
+/// Reads where the store is, how it is reached, and the namespace, but for what is known from
+/// elsewhere; what is wrong is told.
+pub(super) fn read_connection(
+    reader: &mut Reader<'_>,
+    section: &Section<'_>,
+    path: &str,
+    given: Given,
+) -> SchedulerConfig {
+    let mut config = SchedulerConfig::default();
+    for entry in &section.entries {
+        match entry.key.name {
+            "namespace" if !given.namespace => {
+                config.namespace = read_name(reader, entry).unwrap_or_default();
+            }
+            "store" if !given.store => config.store = read_store(reader, entry),
+            "min_replicas_ack" => {
+                let count = reader.integer(entry, ACKNOWLEDGEMENT_LIMITS);
+                config.min_replicas_ack = count.unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+    config.tls = tls::read(reader, section, config.store.as_deref(), path);
+    config
+}
+
 fn read_name(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<String> {
     let text = reader.filled_text(entry)?;
     if let Err(error) = check_name(&text.value) {
@@ -154,6 +209,34 @@ fn read_name(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<String> {
         return None;
     }
     Some(text.value)
+}
+
+/// An integer, or a text that is one when it has been filled in.
+fn read_revision(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<u64> {
+    let (revision, filled_in) = match entry.value.get_ref() {
+        DeValue::Integer(integer) => (to_i64(integer).and_then(|n| u64::try_from(n).ok()), false),
+        DeValue::String(_) => {
+            let text = reader.filled_text(entry)?;
+            let is_digits = text.value.bytes().all(|byte| byte.is_ascii_digit());
+            let number = is_digits.then(|| text.value.parse().ok());
+            (number.flatten(), text.filled_in)
+        }
+        _ => {
+            reader.wrong_type(entry);
+            return None;
+        }
+    };
+    let revision = revision.filter(|revision| *revision <= LARGEST_REVISION);
+    if revision.is_none() {
+        let message = format!("`revision` is a number from 0 to {LARGEST_REVISION}");
+        let hint = if filled_in {
+            "what is filled in here is no such number: give it the number of a build, in digits"
+        } else {
+            "it grows with each change of the table, such as the number of a build: `revision = 42`, or `revision = \"${BUILD_NUMBER}\"`"
+        };
+        reader.error(&entry.value.span(), message, hint);
+    }
+    revision
 }
 
 fn read_store(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<String> {
@@ -182,15 +265,17 @@ pub(crate) fn check_store(url: &str) -> Result<(), (String, String)> {
     })
 }
 
-/// Nothing listens yet, so that an address would be a promise broken.
-fn read_listen(reader: &mut Reader<'_>, entry: &Entry<'_>) {
-    let text: Option<Text> = reader.filled_text(entry);
-    if let Some(text) = text
-        && text.value != "off"
-    {
-        reader.problems.push(
-            Diagnostic::error(text.span, "`listen` with an address is not supported yet")
-                .hint("today nothing listens: write `listen = \"off\"` or leave it out, and ask `soloist status`"),
-        );
-    }
+pub(super) fn read_listen(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<SocketAddr> {
+    let text = reader.filled_text(entry)?;
+    parse_listen(&text.value).unwrap_or_else(|(message, hint)| {
+        reader.error(&text.span, message, hint);
+        None
+    })
+}
+
+fn read_path(reader: &mut Reader<'_>, entry: &Entry<'_>, table: &str) -> Option<PathBuf> {
+    let text = reader.full_text(entry)?;
+    let text = reader.fill(text)?;
+    let beside = Path::new(table).parent().unwrap_or(Path::new(""));
+    Some(beside.join(text.value))
 }

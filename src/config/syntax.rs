@@ -9,33 +9,69 @@ use toml::de::{DeTable, DeValue};
 
 use super::diagnostics::{Diagnostic, Problems};
 use super::keys::{self, CALENDAR_KEYS, JOB_KEYS, SCHEDULER_KEYS};
+use super::source_map::SourceFile;
 
 /// Reads TOML as far as it goes; what can't be read is among the problems, and the parts of
-/// broken lines that may be secrets among those.
+/// broken lines that may be secrets among those. All places are those of the file's map.
 pub(super) fn parse<'s>(
-    source: &'s str,
+    file: &'s SourceFile,
     problems: &mut Problems,
     secrets: &mut Vec<Range<usize>>,
-) -> Spanned<DeTable<'s>> {
+) -> DeTable<'s> {
+    let source: &str = &file.text;
+    let later = |span: Range<usize>| file.start + span.start..file.start + span.end;
     let (table, errors) = DeTable::parse_recoverable(source);
     let mut table_twice = 0..0;
     for error in errors {
         let span = error.span().unwrap_or(0..0);
         if error.message() != "duplicate key" {
             let (diagnostic, secret) = broken_line(source, span, error.message());
-            secrets.extend(secret);
-            problems.push_syntax(source, diagnostic);
+            secrets.extend(secret.map(later));
+            let at = diagnostic.span.as_ref().map_or(0, |span| span.start);
+            let line = line_around(source, at);
+            let whole = later(0..source.len() + 1);
+            problems.push_syntax(later(line).start, whole, diagnostic.shifted(file.start));
             continue;
         }
-        secrets.extend(value_beside(source, &span));
-        if let Some(first) = same_header_before(source, &span) {
+        secrets.extend(value_beside(source, &span).map(later));
+        let diagnostic = if let Some(first) = same_header_before(source, &span) {
             table_twice = span.start..end_of_table(source, span.end);
-            problems.push(duplicate_table(source, first, span));
+            duplicate_table(source, first, span)
         } else if !table_twice.contains(&span.start) {
-            problems.push(duplicate_key(source, table.get_ref(), span));
-        }
+            duplicate_key(source, table.get_ref(), span)
+        } else {
+            continue;
+        };
+        problems.push(diagnostic.shifted(file.start));
     }
-    table
+    shift_table(table.into_inner(), file.start)
+}
+
+/// The same table in a text that begins so much later.
+fn shift_table(table: DeTable<'_>, by: usize) -> DeTable<'_> {
+    if by == 0 {
+        return table;
+    }
+    let entries = table.into_iter();
+    let shifted = entries.map(|(key, value)| {
+        let span = key.span();
+        let key = Spanned::new(span.start + by..span.end + by, key.into_inner());
+        (key, shift_value(value, by))
+    });
+    shifted.collect()
+}
+
+fn shift_value(value: Spanned<DeValue<'_>>, by: usize) -> Spanned<DeValue<'_>> {
+    let span = value.span();
+    let value = match value.into_inner() {
+        DeValue::Table(table) => DeValue::Table(shift_table(table, by)),
+        DeValue::Array(array) => {
+            let items = array.into_iter().map(|item| shift_value(item, by));
+            DeValue::Array(items.collect())
+        }
+        plain => plain,
+    };
+    Spanned::new(span.start + by..span.end + by, value)
 }
 
 fn broken_line(
@@ -85,8 +121,8 @@ fn value_beside(source: &str, key: &Range<usize>) -> Option<Range<usize>> {
 }
 
 /// Whether what a line sets by this key is shown: it is no secret.
-fn is_plain(key: &str) -> bool {
-    let of_job = keys::find(JOB_KEYS, key).is_some() && !["env", "http"].contains(&key);
+pub(super) fn is_plain(key: &str) -> bool {
+    let of_job = keys::find(JOB_KEYS, key).is_some() && !["env", "http", "notify"].contains(&key);
     let of_table = |keys| keys::find(keys, key).is_some();
     of_job || of_table(SCHEDULER_KEYS) || of_table(CALENDAR_KEYS)
 }

@@ -2,23 +2,16 @@
 //!
 //! A number without a unit is never guessed at, and nothing here rounds.
 
-use std::fmt::Write as _;
 use std::time::Duration;
+
+pub(super) use crate::scheduler::time::DURATION_UNITS;
+pub use crate::scheduler::time::format_duration;
 
 /// The longest duration that a table may hold. Beyond it lies a slip of the pen.
 pub(super) const DURATION_LIMIT: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Units of durations, largest first, in milliseconds.
-const DURATION_UNITS: [(&str, u64); 5] = [
-    ("d", 86_400_000),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1_000),
-    ("ms", 1),
-];
-
 /// Units of sizes, in bytes.
-const SIZE_UNITS: [(&str, u64); 3] = [("B", 1), ("KiB", 1024), ("MiB", 1024 * 1024)];
+pub(super) const SIZE_UNITS: [(&str, u64); 3] = [("B", 1), ("KiB", 1024), ("MiB", 1024 * 1024)];
 
 /// Why a text is no value of its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,21 +96,6 @@ fn unit_complaint(unit: &str) -> String {
 /// How many bytes at the start of a text are of a kind.
 fn length_of(text: &str, is: impl Fn(char) -> bool) -> usize {
     text.find(|c| !is(c)).unwrap_or(text.len())
-}
-
-/// Writes a duration as `parse_duration` reads it: `1h30m`. What is below a millisecond is
-/// left out.
-pub fn format_duration(duration: Duration) -> String {
-    let mut left = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let mut text = String::new();
-    for (unit, ms) in DURATION_UNITS {
-        if left >= ms {
-            // Writing to a string can't fail.
-            let _ = write!(text, "{}{unit}", left / ms);
-            left %= ms;
-        }
-    }
-    if text.is_empty() { "0s".into() } else { text }
 }
 
 /// Reads a size: `8192B`, `64KiB`, `1MiB`.

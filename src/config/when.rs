@@ -144,8 +144,7 @@ fn read_schedule(
 /// Where it stands when the job is due. `schedule` and `after` in the job take the place of
 /// both in `[defaults]`.
 fn section_of<'k>(keys: &Keys<'k>) -> Option<&'k Section<'k>> {
-    [keys.job, keys.defaults]
-        .into_iter()
+    keys.sections()
         .find(|section| section.mentions("schedule") || section.mentions("after"))
 }
 

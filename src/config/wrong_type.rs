@@ -45,6 +45,9 @@ pub(super) fn type_hint(name: &str, takes: &str, value: &Value<'_>) -> Option<St
             };
             Some(format!("put it in brackets: `{name} = [{tag:?}]`"))
         }
+        ("a list of patterns", DeValue::String(text)) => {
+            Some(format!("put it in brackets: `{name} = [{text:?}]`"))
+        }
         ("a list of integers", DeValue::Integer(number)) => Some(format!(
             "put it in brackets: `{name} = [{}]`",
             number.as_str()

@@ -13,12 +13,12 @@ use tokio::sync::{broadcast, mpsc};
 use crate::clock::Clock;
 use crate::scheduler::lease::{Answered, Caller};
 use crate::scheduler::margins::Margins;
-use crate::scheduler::time::millis;
+use crate::scheduler::time::{format_duration, millis};
 use crate::scheduler::{CallResult, Effect, Event, Scheduler};
 use crate::store::{ReplicaInfo, Store, StoreError, StoreEvent};
 
 /// The time-out of calls on which no lease hangs.
-const CALL_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// That of a look through all jobs, which is many calls.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -29,6 +29,8 @@ pub(super) struct Calls {
     clock: Arc<dyn Clock>,
     sender: mpsc::UnboundedSender<Event>,
     host: String,
+    /// Why the newest table could not be read, where it could not.
+    table_refused: Option<String>,
 }
 
 impl Calls {
@@ -46,7 +48,13 @@ impl Calls {
             clock,
             sender,
             host,
+            table_refused: None,
         }
+    }
+
+    /// The newest table could not be read, and why; or it could.
+    pub(super) fn table_refused(&mut self, cause: Option<String>) {
+        self.table_refused = cause;
     }
 
     pub(super) fn news(&self) -> broadcast::Receiver<StoreEvent> {
@@ -100,6 +108,11 @@ impl Calls {
                 let result = answer(timeout, store.sweep(&caller)).await;
                 Event::Swept { result }
             }),
+            Effect::Publish(table) => self.spawn(async move {
+                let result = answer(timeout, store.publish(&caller, &table)).await;
+                Event::Published { sent, result }
+            }),
+            Effect::ReadTable(digest) => self.read_table(digest, timeout),
             Effect::Start(_)
             | Effect::Stop { .. }
             | Effect::Guard { .. }
@@ -108,6 +121,17 @@ impl Calls {
                 unreachable!("not a call to the store")
             }
         }
+    }
+
+    fn read_table(&self, digest: String, timeout: Duration) {
+        let store = Arc::clone(&self.store);
+        self.spawn(async move {
+            let result = match tokio::time::timeout(timeout, store.table(&digest)).await {
+                Ok(read) => read.map_err(|error| error.to_string()),
+                Err(_) => Err(no_answer(timeout)),
+            };
+            Event::TableRead { digest, result }
+        });
     }
 
     /// Takes this replica off the list; others find out by themselves if that fails.
@@ -147,6 +171,9 @@ impl Calls {
             max_running: scheduler.max_running(),
             declines: scheduler.declines(),
             digest: scheduler.digest().to_owned(),
+            revision: scheduler.revision(),
+            beat: scheduler.beat(),
+            table_refused: self.table_refused.clone(),
             alive_ms: millis(scheduler.alive_for()).unsigned_abs(),
         }
     }
@@ -163,6 +190,10 @@ fn timeout_of(effect: &Effect) -> Duration {
     shortest.map_or(CALL_TIMEOUT, |ttl| Margins::of(ttl).call_timeout())
 }
 
+fn no_answer(within: Duration) -> String {
+    format!("no answer within {}", format_duration(within))
+}
+
 async fn answer<T>(
     timeout: Duration,
     call: impl Future<Output = Result<Answered<T>, StoreError>>,
@@ -170,6 +201,6 @@ async fn answer<T>(
     match tokio::time::timeout(timeout, call).await {
         Ok(Ok(answered)) => Ok(answered),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no answer within {timeout:?}")),
+        Err(_) => Err(no_answer(timeout)),
     }
 }

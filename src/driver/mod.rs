@@ -12,7 +12,9 @@
 //! on.
 
 mod calls;
+mod observer;
 mod report;
+mod request;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,20 +31,16 @@ use crate::scheduler::{
 };
 use crate::store::{Store, StoreEvent};
 
+#[cfg(feature = "daemon")]
+pub(crate) use self::calls::CALL_TIMEOUT;
+pub use self::observer::{Moment, Observer};
+pub use self::request::Request;
+
 use self::calls::Calls;
 
 /// Events that are taken in before the scheduler acts on them: what ends at one moment is
 /// released in one call.
 const EVENTS_AT_ONCE: usize = 1024;
-
-/// What the outside may ask of a running driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// Take no new work, let what runs end within `shutdown_grace`, give the leases back, end.
-    Drain,
-    /// Kill what runs and end.
-    Abort,
-}
 
 /// How a driver ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +62,8 @@ pub struct Driver {
     events: mpsc::UnboundedReceiver<Event>,
     sender: mpsc::UnboundedSender<Event>,
     output: OutputMode,
-    listener: Option<Listener>,
+    observers: Vec<Box<dyn Observer>>,
 }
-
-/// Hears of everything that people are told.
-pub type Listener = Box<dyn FnMut(&Notice) + Send>;
 
 impl Driver {
     /// A replica that will run `jobs` against `store`.
@@ -95,7 +90,7 @@ impl Driver {
             events,
             sender,
             output: OutputMode::Capture,
-            listener: None,
+            observers: Vec::new(),
         }
     }
 
@@ -105,9 +100,17 @@ impl Driver {
         self
     }
 
-    /// Has `listener` told of what goes to the log.
-    pub fn listen(mut self, listener: Listener) -> Self {
-        self.listener = Some(listener);
+    /// Lets somebody look on.
+    pub fn observed_by(mut self, observer: Box<dyn Observer>) -> Self {
+        self.observers.push(observer);
+        self
+    }
+
+    /// What was asked before there was a driver comes before all that is asked of it.
+    pub fn told_before(mut self, requests: Vec<Request>) -> Self {
+        for request in requests {
+            self.asked(request);
+        }
         self
     }
 
@@ -121,7 +124,9 @@ impl Driver {
         let mut news = self.calls.news();
         loop {
             self.scheduler.advance(self.clock.boot());
-            if self.perform_all() {
+            let is_over = self.perform_all();
+            self.observed(|observer, moment| observer.settled(moment));
+            if is_over {
                 self.calls.depart(&self.scheduler).await;
                 return Ok(Finished::Drained);
             }
@@ -131,13 +136,11 @@ impl Driver {
                 () = timer.sleep_until(wakeup) => {}
                 () = steps.changed() => self.tell(Event::Disturbed),
                 event = news.recv() => self.heard(event),
-                request = requests.recv() => match request {
-                    Some(Request::Drain) => self.tell(Event::DrainRequested),
-                    Some(Request::Abort) | None => {
-                        self.abort();
+                request = requests.recv() => {
+                    if self.asked(request.unwrap_or(Request::Abort)) {
                         return Ok(Finished::Aborted);
                     }
-                },
+                }
             }
         }
     }
@@ -153,7 +156,45 @@ impl Driver {
         next.into_iter().for_each(|event| self.tell(event));
     }
 
+    /// Does what was asked from outside; true when that is to end at once.
+    fn asked(&mut self, request: Request) -> bool {
+        match request {
+            Request::Drain => self.tell(Event::DrainRequested),
+            Request::Abort => {
+                self.attempts.values().for_each(RunningAttempt::kill_now);
+                return true;
+            }
+            Request::Reload(reload) => {
+                self.calls.table_refused(None);
+                self.scheduler.reload(*reload);
+            }
+            Request::TableRefused { cause } => {
+                self.calls.table_refused(Some(cause));
+                self.scheduler.announce(self.clock.boot());
+            }
+            Request::Ping(answer) => {
+                // Whoever asked may have given up waiting.
+                let _ = answer.send(());
+            }
+        }
+        false
+    }
+
+    fn observed(&mut self, tell: impl Fn(&mut dyn Observer, Moment<'_>)) {
+        if self.observers.is_empty() {
+            return;
+        }
+        let moment = Moment {
+            boot: self.clock.boot(),
+            scheduler: &self.scheduler,
+        };
+        for observer in &mut self.observers {
+            tell(&mut **observer, moment);
+        }
+    }
+
     fn tell(&mut self, event: Event) {
+        self.observed(|observer, moment| observer.event(&event, moment));
         if let Event::AttemptEnded { run_id, .. } = &event {
             self.attempts.remove(run_id);
         }
@@ -199,9 +240,7 @@ impl Driver {
 
     fn report(&mut self, notice: &Notice) {
         report::tell(notice, &self.replica);
-        if let Some(listener) = &mut self.listener {
-            listener(notice);
-        }
+        self.observed(|observer, moment| observer.notice(notice, moment));
     }
 
     fn start(&mut self, attempt: Attempt) {
@@ -225,9 +264,5 @@ impl Driver {
         if let Some(attempt) = self.attempts.get(&run_id) {
             attempt.guard(guard);
         }
-    }
-
-    fn abort(&mut self) {
-        self.attempts.values().for_each(RunningAttempt::kill_now);
     }
 }

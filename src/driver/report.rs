@@ -1,16 +1,21 @@
 //! What people are told: each notice of the scheduler as one log line, readable alone and by
 //! its fields.
 
+mod tables;
+
 use tracing::{debug, error, info, warn};
 
 use crate::scheduler::Notice;
 use crate::scheduler::lease::Outcome;
+use crate::scheduler::schedule::told_apart;
+use crate::scheduler::time::{format_duration, short_duration};
 
 /// Logs a notice.
 pub(super) fn tell(notice: &Notice, replica: &str) {
     match notice {
         Notice::Started { .. }
         | Notice::Ended { .. }
+        | Notice::Slow { .. }
         | Notice::Stopping { .. }
         | Notice::Superseded { .. }
         | Notice::Unreleased { .. } => tell_of_attempt(notice, replica),
@@ -23,6 +28,12 @@ pub(super) fn tell(notice: &Notice, replica: &str) {
         | Notice::FellBehind { .. }
         | Notice::SettledAhead { .. }
         | Notice::NewJob { .. } => tell_of_job(notice, replica),
+        Notice::Drift { .. }
+        | Notice::DriftOver { .. }
+        | Notice::RevisionsMixed(_)
+        | Notice::Outdated { .. }
+        | Notice::Withdrawn { .. }
+        | Notice::InForceAgain { .. } => tables::tell(notice, replica),
         _ => tell_of_replica(notice, replica),
     }
 }
@@ -41,6 +52,7 @@ fn tell_of_attempt(notice: &Notice, replica: &str) {
             occurrence,
             grant,
             takeover,
+            ..
         } => {
             let what = match (takeover, grant.attempt) {
                 (true, _) => ": takes over",
@@ -57,6 +69,23 @@ fn tell_of_attempt(notice: &Notice, replica: &str) {
             );
         }
         Notice::Ended { .. } => tell_of_end(notice, replica),
+        Notice::Slow {
+            occurrence,
+            attempt,
+            token,
+            warn_after,
+            ..
+        } => {
+            line!(
+                warn,
+                occurrence,
+                replica,
+                attempt,
+                token = token.get(),
+                "the attempt runs for longer than {} (`warn_after`)",
+                format_duration(*warn_after)
+            );
+        }
         Notice::Stopping {
             occurrence,
             attempt,
@@ -185,8 +214,9 @@ fn tell_of_job(notice: &Notice, replica: &str) {
             line!(info, occurrence, replica, "waits for its turn");
         }
         Notice::ScheduleChanged { job, from, to } => {
-            warn!(job = %job, replica, from, to, "the ledger had another schedule: what fell due \
-                by both since then is caught up with");
+            let [from, to] = told_apart(from, to);
+            warn!(job = %job, replica, from, to, "another schedule than the ledger had: what fell \
+                due by both is still run, what by the ledger's alone and nobody claimed is missed");
         }
         Notice::Closed { occurrence } => {
             line!(
@@ -240,21 +270,52 @@ fn tell_of_replica(notice: &Notice, replica: &str) {
             warn!(
                 replica,
                 "the ledger is new or lost data, or its clock stepped back: nothing is \
-                started for {wait:?}, so that running holders can re-assert their leases"
+                started for {}, so that running holders can re-assert their leases",
+                short_duration(*wait)
             );
         }
         Notice::StoreAway { cause } => error!(replica, "the store is away, trying again: {cause}"),
-        Notice::StoreBack { after } => info!(replica, "the store is back after {after:?}"),
+        Notice::StoreBack { after } => {
+            info!(
+                replica,
+                "the store is back after {}",
+                short_duration(*after)
+            );
+        }
         Notice::ClockJumped(jump) => {
             warn!(replica, millis = jump.millis, "the store's clock jumped");
         }
         Notice::ClockSkewed { ahead_ms, over } => tell_of_skew(*ahead_ms, *over, replica),
+        Notice::Ready { .. } | Notice::Reloaded { .. } => tell_of_table(notice, replica),
+        // What is over was told by its own line.
+        Notice::Over { .. } => {}
+        Notice::Draining { running } => info!(replica, running, "draining: nothing new is started"),
+        other => debug!(replica, ?other, "notice"),
+    }
+}
+
+fn tell_of_table(notice: &Notice, replica: &str) {
+    match notice {
         Notice::Ready { jobs, next } => match next {
             Some(next) => info!(replica, jobs, next = %next, "ready"),
             None => info!(replica, jobs, "ready; nothing is due ever again"),
         },
-        Notice::Draining { running } => info!(replica, running, "draining: nothing new is started"),
-        other => debug!(replica, ?other, "notice"),
+        Notice::Reloaded {
+            jobs,
+            changed,
+            removed,
+        } => match changed + removed {
+            // Whoever read it has told what else it changes, if anything.
+            0 => debug!(replica, jobs, "goes on with a table of the same jobs"),
+            _ => info!(
+                replica,
+                jobs,
+                enrolled = changed,
+                removed,
+                "goes on with another table"
+            ),
+        },
+        _ => {}
     }
 }
 
@@ -372,6 +433,23 @@ mod tests {
         assert_eq!(line["message"], "attempt succeeded");
         assert_eq!(line["cpu_seconds"], "1.250001");
         assert_eq!(line["peak_memory_bytes"], "35651584");
+    }
+
+    #[test]
+    fn another_schedule_is_told_as_it_was_written() {
+        let lines = Lines::default();
+        let identity = |rule| format!("{rule} zone=UTC gap=run_after fold=first days=all");
+        let notice = Notice::ScheduleChanged {
+            job: JobName::new("report").unwrap(),
+            from: identity("@every 20s"),
+            to: identity("@every 30s"),
+        };
+        tracing::subscriber::with_default(lines.clone(), || tell(&notice, "r1"));
+        let told = &lines.0.lock().unwrap()[0];
+        assert_eq!(
+            [&told["from"], &told["to"]],
+            ["\"@every 20s\"", "\"@every 30s\""]
+        );
     }
 
     #[test]

@@ -14,8 +14,6 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "http")]
 mod client;
-#[cfg(feature = "http")]
-mod failure;
 #[cfg(all(test, feature = "http"))]
 mod tests;
 
@@ -66,7 +64,7 @@ impl fmt::Debug for HttpCall {
 /// what to do: the answer's status is not one of those expected, or there was no answer, or not
 /// all of it.
 ///
-/// Only connecting has a limit of its own ([`client::CONNECT_LIMIT`]): whoever started this
+/// Only connecting has a limit of its own ([`crate::http_client::CONNECT_LIMIT`]): whoever started this
 /// process ends it when its time is up.
 #[cfg(feature = "http")]
 pub(crate) fn perform(call: &HttpCall, answer: &mut impl Write) -> Result<(), String> {

@@ -4,6 +4,7 @@
 use crate::guardian::wire::{self, End, Used};
 use crate::guardian::{CutShort, Exit};
 use crate::scheduler::lease::{AttemptDetail, MeasuredOf, Output, PeakMemory, Usage};
+use crate::scheduler::time::format_duration;
 use crate::scheduler::{EndedHow, Ending};
 
 /// Judges the facts: the ending without its output.
@@ -68,7 +69,8 @@ fn reason(exit: &Exit, cut_short: Option<CutShort>) -> Option<String> {
         (Exit::Withdrawn, _) => Some("stopped before it was started".to_owned()),
         (Exit::NotStarted(error), _) => Some(error.to_string()),
         (_, Some(CutShort::TimedOut { after })) => {
-            Some(format!("ran over its timeout of {after:?}: {exit}"))
+            let after = format_duration(after);
+            Some(format!("ran over its timeout of {after}: {exit}"))
         }
         (_, Some(CutShort::LeaseExpired)) => Some(
             "ended by its guardian: its lease was not renewed in time, as this replica was \

@@ -5,20 +5,16 @@
 //!   register ──▶ arm ──▶ due ──┐                    ┌─▶ Start
 //!                              ├─▶ Claim ──▶ answer ┼─▶ watch (held by another)
 //!   observe ───▶ take over ────┘                    ├─▶ again, at a known instant
+//!                                                   ├─▶ left to those with a newer definition
 //!                                                   └─▶ settled
 //! ```
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use super::job::{JobName, OnCrash};
-use super::lease::{
-    Answered, Claim, ClaimAnswer, FencingToken, Grant, LATE_AFTER, Late, Observation, Opening,
-    Origin, RunId, Scope,
-};
+use super::lease::{Claim, ClaimAnswer, Grant, LATE_AFTER, Late, Origin, RunId, Scope};
 use super::table::Due;
 use super::time::{BootTime, Timestamp};
-use super::watch::Takeover;
 use super::{Attempt, CallResult, Effect, Notice, Purpose, Scheduler};
 
 impl Scheduler {
@@ -33,6 +29,8 @@ impl Scheduler {
                 claim_by: store_now + entry.job.starting_deadline,
                 shards: 1,
                 unplaced: false,
+                // What a person runs here and now the fleet's tables need not have.
+                definition: String::new(),
                 ..entry.claim(store_now, Origin::RunOnce, 0, run_id)
             };
             self.claims.add(claim, now);
@@ -152,7 +150,7 @@ impl Scheduler {
     /// Whether something that anybody may take can be taken here. Where it can't, it is looked
     /// for again as soon as there is room: that may be when an attempt has ended, or when a claim
     /// was lost to another replica.
-    fn has_room_for_more(&mut self) -> bool {
+    pub(super) fn has_room_for_more(&mut self) -> bool {
         let has_room = self.room() > 0;
         self.left_some |= !has_room;
         has_room
@@ -218,10 +216,9 @@ impl Scheduler {
         now: BootTime,
     ) {
         let answered = self.heard(sent, now, result);
-        let mut answers = answered
-            .map(|all| all.answer.into_iter())
-            .into_iter()
-            .flatten();
+        let (answers, closings) = answered.map(|all| (all.answer, all.closings)).unzip();
+        self.claims_closed(closings.unwrap_or_default());
+        let mut answers = answers.into_iter().flatten();
         for claim in claims {
             self.claims.landed(claim.run_id);
             match answers.next() {
@@ -229,6 +226,7 @@ impl Scheduler {
                 None => self.unanswered(claim.run_id, sent, now),
             }
         }
+        self.leave_refused();
     }
 
     /// The store may have granted it: it is asked again. While draining the question can't be
@@ -300,6 +298,10 @@ impl Scheduler {
             ClaimAnswer::Waiting => self.over(id, Notice::Waiting { occurrence }),
             ClaimAnswer::Skipped(cause) => self.over(id, Notice::NotStarted { occurrence, cause }),
             ClaimAnswer::TooLate => self.over(id, Notice::Missed { occurrence }),
+            ClaimAnswer::Outdated { in_force } => {
+                self.claims.settle(id);
+                self.refused(occurrence.job, in_force);
+            }
             ClaimAnswer::Closed => self.over(id, Notice::Closed { occurrence }),
         }
     }
@@ -331,7 +333,7 @@ impl Scheduler {
     fn granted(&mut self, mut claim: Claim, grant: Grant, sent: BootTime, now: BootTime) {
         self.token_floor = self.token_floor.max(grant.token);
         self.grace_told = false;
-        let Some(entry) = self.table.entry(&claim.occurrence.job).cloned() else {
+        let Some(entry) = self.table.granted(&claim.occurrence.job).cloned() else {
             return;
         };
         let job = entry.job.clone();
@@ -356,6 +358,8 @@ impl Scheduler {
             occurrence,
             grant,
             takeover,
+            run_id,
+            shard,
         });
         let (number, token) = (grant.attempt, grant.token);
         self.effects.push_back(Effect::Start(Attempt {
@@ -368,127 +372,5 @@ impl Scheduler {
             token,
             guard,
         }));
-    }
-
-    pub(super) fn observed(
-        &mut self,
-        scope: Scope,
-        sent: BootTime,
-        result: CallResult<Observation>,
-        now: BootTime,
-    ) {
-        let Some(Answered {
-            now: store_now,
-            answer,
-        }) = self.heard(sent, now, result)
-        else {
-            self.held_up = Some(Late::Away);
-            self.watch.look_failed(scope, now);
-            return;
-        };
-        let highest = answer
-            .leases
-            .iter()
-            .map(|lease| lease.held.sighting.token)
-            .max();
-        let known = answer.token.max(highest.unwrap_or_default());
-        self.token_floor = self.token_floor.max(known);
-        self.remember_grace(&answer, sent);
-        self.remember_birth(answer.born);
-        self.heard_of_grace(answer.grace);
-        self.placement.learn(answer.peers.clone());
-        let ours: HashSet<FencingToken> = self.held.tokens().collect();
-        let table = &self.table;
-        let takeovers = self
-            .watch
-            .looked(&answer, scope, store_now, &self.clock, now, |lease| {
-                !ours.contains(&lease.held.sighting.token) && table.entry(&lease.job).is_some()
-            });
-        if self.draining || self.settings.purpose != Purpose::Table {
-            return;
-        }
-        for takeover in takeovers {
-            self.take_over(takeover, now);
-        }
-        let held_up = self.held_up.take();
-        for opening in answer.openings {
-            self.take_opening(opening, held_up, now);
-        }
-    }
-
-    /// Notes until when nothing is granted. Of a window that began since this replica looked last,
-    /// and that the store's clock jumped into, nobody knows how much is left: it may be all.
-    fn remember_grace(&mut self, answer: &Observation, sent: BootTime) {
-        let jumped = std::mem::take(&mut self.jumped);
-        let is_new = self.born.is_some_and(|born| born != answer.born);
-        let grace = match jumped && is_new {
-            true => self.quarantine(),
-            false => answer.grace,
-        };
-        self.grace_until = self.grace_until.max(sent + grace);
-    }
-
-    fn take_over(&mut self, takeover: Takeover, now: BootTime) {
-        let Takeover {
-            occurrence,
-            origin,
-            shard,
-            watched,
-        } = takeover;
-        if self.claims.is_pending(&occurrence, shard) {
-            return;
-        }
-        let Some(entry) = self.table.entry(&occurrence.job).cloned() else {
-            return;
-        };
-        let at = occurrence.scheduled_at;
-        let run_id = self.draw_run_id(at);
-        let mut claim = entry.claim(at, origin, shard, run_id);
-        claim.watched = Some(watched);
-        // What may not run again is closed by whoever sees it, also where nothing of it may run.
-        claim.unplaced |= !entry.job.enabled;
-        claim.no_room = !self.has_room_for_more();
-        self.claims.add(claim, now);
-    }
-
-    /// Claims what anybody may claim. A full replica leaves it: it looks again when there is
-    /// room. `late` is what kept this replica from it before.
-    pub(super) fn take_opening(&mut self, opening: Opening, late: Option<Late>, now: BootTime) {
-        let Opening {
-            occurrence,
-            origin,
-            shard,
-            shards,
-            failed_on,
-        } = opening;
-        let Some(entry) = self.table.get(&occurrence.job).cloned() else {
-            return;
-        };
-        // A retry, a hand-over, another shard: there is nothing to decide but who runs it.
-        let granted_before = shards.is_some();
-        let shards = match shards {
-            Some(_) => shard..shard + 1,
-            // None of them was granted yet.
-            None => 0..entry.job.shards,
-        };
-        for shard in shards {
-            let pending = self.claims.is_pending(&occurrence, shard);
-            if pending || !entry.runs_here {
-                continue;
-            }
-            let has_room = self.has_room_for_more();
-            if !has_room && granted_before {
-                continue;
-            }
-            let at = occurrence.scheduled_at;
-            let run_id = self.draw_run_id(at);
-            let mut claim = entry.claim(at, origin, shard, run_id);
-            claim.no_room = !has_room;
-            claim.late = late;
-            let wait = self
-                .placement
-                .wait(&entry.job, &occurrence, shard, failed_on);
-            self.claims.add(claim, now + wait);
-        }
     }
 }

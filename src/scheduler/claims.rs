@@ -189,12 +189,13 @@ impl Claims {
         }
     }
 
-    /// Forgets all that surely has no lease.
-    pub(super) fn drop_waiting(&mut self) {
+    /// Forgets what surely has no lease, of some jobs.
+    pub(super) fn drop_waiting(&mut self, of: impl Fn(&JobName) -> bool) {
         let waiting: Vec<_> = self
             .pending
             .iter()
             .filter(|(_, one)| !one.in_flight && one.doubt_until.is_none())
+            .filter(|(_, one)| of(&one.claim.occurrence.job))
             .map(|(id, _)| *id)
             .collect();
         waiting.into_iter().for_each(|id| self.settle(id));

@@ -102,6 +102,7 @@ impl Scheduler {
                         self.report(Notice::ClockJumped(jump));
                     }
                     self.upkeep.disturbed();
+                    self.drift.disturbed(now);
                     self.jumped |= jump.millis > 0;
                     self.watch.look_now(Scope::All, now);
                 }

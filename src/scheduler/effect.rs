@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::drift::{Difference, Mixture};
 use super::job::{Job, JobName};
 use super::lease::{
-    Answered, AttemptDetail, Cause, Claim, ClaimAnswer, Enrolment, FencingToken, Grant, Held,
-    Observation, Occurrence, Outcome, Output, Pause, Registration, Release, ReleaseAnswer, Renewal,
-    RenewalAnswer, RunId, Scope,
+    Answered, AttemptDetail, Cause, Claim, ClaimAnswer, Closing, Definition, Enrolment,
+    FencingToken, Grant, Held, JobDigests, Observation, Occurrence, Outcome, Output, Pause,
+    PublishedTable, Registration, Release, ReleaseAnswer, Renewal, RenewalAnswer, RunId, Scope,
 };
 use super::store_clock::ClockJump;
 use super::time::{BootTime, Timestamp};
@@ -67,6 +68,20 @@ pub enum Event {
     Swept {
         /// The jobs that were forgotten.
         result: CallResult<Vec<JobName>>,
+    },
+    /// A [`Effect::Publish`] came back.
+    Published {
+        /// When it was sent.
+        sent: BootTime,
+        /// Whether others see it.
+        result: CallResult<()>,
+    },
+    /// A [`Effect::ReadTable`] came back.
+    TableRead {
+        /// Which table.
+        digest: String,
+        /// What it says of each job; none where nobody has published it.
+        result: Result<Option<JobDigests>, String>,
     },
     /// An attempt ended, or could not be started.
     AttemptEnded {
@@ -129,6 +144,10 @@ pub enum Effect {
     /// Have the ledger forget jobs that no table has had for long; comes back as
     /// [`Event::Swept`].
     Sweep,
+    /// Show others this replica's table; comes back as [`Event::Published`].
+    Publish(PublishedTable),
+    /// Find out what another replica's table says; comes back as [`Event::TableRead`].
+    ReadTable(String),
     /// Start an attempt; its end comes back as [`Event::AttemptEnded`], always.
     Start(Attempt),
     /// End an attempt: TERM, and KILL after `grace` at the latest. Said again, the shorter
@@ -227,6 +246,10 @@ pub enum Notice {
         grant: Grant,
         /// It was another replica's before, which vanished.
         takeover: bool,
+        /// Its id.
+        run_id: RunId,
+        /// Which shard of it, from 0.
+        shard: u32,
     },
     /// An attempt of this replica ended and its lease was given back.
     Ended {
@@ -242,6 +265,27 @@ pub enum Notice {
         retry_after: Option<Duration>,
         /// What else is known.
         detail: AttemptDetail,
+    },
+    /// An occurrence of a job of which people want to be told is over, by the word of the store.
+    /// One replica alone hears it.
+    Over {
+        /// What is over, and what people are to be told of it.
+        closing: Box<Closing>,
+        /// What the attempt printed that ended it.
+        output: Output,
+    },
+    /// An attempt of this replica runs for longer than `warn_after`. Said once an attempt.
+    Slow {
+        /// Which occurrence.
+        occurrence: Occurrence,
+        /// Its number.
+        attempt: u32,
+        /// Its token.
+        token: FencingToken,
+        /// Its id.
+        run_id: RunId,
+        /// What it runs longer than.
+        warn_after: Duration,
     },
     /// An attempt of this replica is being stopped.
     Stopping {
@@ -390,6 +434,55 @@ pub enum Notice {
         jobs: usize,
         /// The next instant at which one is due.
         next: Option<Timestamp>,
+    },
+    /// Other replicas have a table that differs from this replica's.
+    Drift {
+        /// Which.
+        table: Definition,
+        /// It is the newer one.
+        is_newer: bool,
+        /// It has the `revision` of this replica's: it was forgotten to raise that.
+        same_revision: bool,
+        /// The names of those who have it.
+        replicas: Vec<String>,
+        /// In what it differs.
+        difference: Difference,
+    },
+    /// No replica has that table any more.
+    DriftOver {
+        /// Which.
+        table: Definition,
+    },
+    /// Some tables have a `revision` and some have none: not told again while that lasts.
+    RevisionsMixed(Mixture),
+    /// Of these jobs there are newer definitions than this replica's: it leaves them to others.
+    Outdated {
+        /// Which.
+        jobs: Vec<JobName>,
+        /// The names of those who have a newer one, as far as known.
+        replicas: Vec<String>,
+    },
+    /// A newer table has these jobs no more: this replica runs them no more, as long as a replica
+    /// lives that has that table.
+    Withdrawn {
+        /// Which.
+        jobs: Vec<JobName>,
+        /// The names of those who have that table.
+        replicas: Vec<String>,
+    },
+    /// This replica's definitions of these jobs count again.
+    InForceAgain {
+        /// Which.
+        jobs: Vec<JobName>,
+    },
+    /// Another table took the place of the one before.
+    Reloaded {
+        /// How many jobs it has that are not disabled.
+        jobs: usize,
+        /// How many are enrolled anew: they are new, or the ledger is to know something else.
+        changed: usize,
+        /// How many are not there any more.
+        removed: usize,
     },
     /// A drain began.
     Draining {

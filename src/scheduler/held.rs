@@ -24,7 +24,8 @@ use self::lease::Lease;
 use super::effect::{Ending, Guard, Notice};
 use super::job::Job;
 use super::lease::{
-    BATCH_LIMIT, Claim, FencingToken, Grant, Release, ReleaseAnswer, Renewal, RenewalAnswer, RunId,
+    BATCH_LIMIT, Claim, FencingToken, Grant, Output, Release, ReleaseAnswer, Renewal,
+    RenewalAnswer, RunId,
 };
 use super::time::BootTime;
 use super::timers::Timers;
@@ -53,11 +54,23 @@ pub(super) struct Work {
     pub(super) renewals: Vec<Renewal>,
     pub(super) releases: Vec<Release>,
     pub(super) stops: Vec<Stop>,
+    pub(super) slow: Vec<Notice>,
+}
+
+/// A lease that was given back, what is told of it, and what its attempt printed.
+#[derive(Debug)]
+pub(super) struct Returned {
+    pub(super) run_id: RunId,
+    pub(super) notice: Notice,
+    pub(super) output: Output,
 }
 
 impl Work {
     pub(super) fn is_empty(&self) -> bool {
-        self.renewals.is_empty() && self.releases.is_empty() && self.stops.is_empty()
+        self.renewals.is_empty()
+            && self.releases.is_empty()
+            && self.stops.is_empty()
+            && self.slow.is_empty()
     }
 }
 
@@ -73,7 +86,7 @@ impl HeldLeases {
         now: BootTime,
     ) -> Option<Guard> {
         let run_id = claim.run_id;
-        let lease = Lease::granted(job, claim, grant, sent);
+        let lease = Lease::granted(job, claim, grant, sent, now);
         let guard = lease.guard();
         self.timers.set(run_id, lease.next_wakeup());
         self.leases.insert(run_id, lease);
@@ -138,6 +151,8 @@ impl HeldLeases {
                 continue;
             };
             work.stops.extend(lease.stop_if_due(now));
+            // Not of one that a replica which stood still has to stop now.
+            work.slow.extend(lease.warn_if_due(now));
             lease.give_up_if_over(now);
             work.renewals.extend(lease.renew_if_due(now));
             if lease.release_due(now) {
@@ -200,20 +215,20 @@ impl HeldLeases {
         answers: Option<&[ReleaseAnswer]>,
         now: BootTime,
         dice: u8,
-    ) -> Vec<Notice> {
+    ) -> Vec<Returned> {
         self.release_calls = self.release_calls.saturating_sub(1);
-        let mut notices = Vec::new();
+        let mut returned = Vec::new();
         for (index, run_id) in runs.iter().enumerate() {
             match answers.and_then(|answers| answers.get(index)) {
-                Some(answer) => notices.extend(self.close(*run_id, *answer)),
+                Some(answer) => returned.extend(self.close(*run_id, *answer)),
                 None => self.retry_release(*run_id, now, dice),
             }
         }
         self.wake_unreleased(now);
-        notices
+        returned
     }
 
-    fn close(&mut self, run_id: RunId, answer: ReleaseAnswer) -> Option<Notice> {
+    fn close(&mut self, run_id: RunId, answer: ReleaseAnswer) -> Option<Returned> {
         self.timers.clear(run_id);
         let lease = self.leases.remove(&run_id)?;
         let (occurrence, attempt, token) = (
@@ -222,7 +237,7 @@ impl HeldLeases {
             lease.grant.token,
         );
         let ended = lease.ended?;
-        Some(match answer {
+        let notice = match answer {
             ReleaseAnswer::Superseded => Notice::Superseded {
                 occurrence,
                 attempt,
@@ -236,6 +251,11 @@ impl HeldLeases {
                 retry_after: ended.retry_after,
                 detail: ended.ending.detail,
             },
+        };
+        Some(Returned {
+            run_id,
+            notice,
+            output: ended.ending.output,
         })
     }
 

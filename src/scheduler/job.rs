@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::lease::{Occurrence, Retention};
+use super::lease::{Definition, Occurrence, Retention, Telling, Topics};
+use super::notify::Notify;
 use super::policy::{CatchUp, Concurrency, Retry, Tags};
 use super::request::HttpRequest;
 use super::schedule::Schedule;
@@ -137,6 +138,13 @@ pub struct Job {
     pub run_on: Tags,
     /// The jobs whose success brings its occurrences about, in the place of a schedule.
     pub after: Vec<JobName>,
+    /// An attempt that runs for longer is told of; none by default.
+    pub warn_after: Option<Duration>,
+    /// Who is told how it goes. Default: nobody.
+    pub notify: Notify,
+    /// All of the above in short, and the revision of its table. Replicas whose tables differ go
+    /// by it: only the newest runs the job. One that says nothing by default: each is as good.
+    pub definition: Definition,
 }
 
 impl Job {
@@ -167,6 +175,9 @@ impl Job {
             shards: 1,
             run_on: Tags::new(),
             after: Vec::new(),
+            warn_after: None,
+            notify: Notify::default(),
+            definition: Definition::default(),
         }
     }
 
@@ -183,6 +194,19 @@ impl Job {
         let part = Spread::of("delay", &occurrence).fraction();
         let millis = longest.mul_f64(part).as_millis();
         Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+
+    /// What the store is to tell of its occurrences' ends; none where nobody wants to know.
+    pub(super) fn telling(&self) -> Option<Telling> {
+        let Notify { telling, .. } = &self.notify;
+        (!self.notify.is_nobody()).then(|| match telling.to.is_empty() {
+            // A ping goes with each end, and is no news.
+            true => Telling {
+                topics: Topics::default(),
+                ..telling.clone()
+            },
+            false => telling.clone(),
+        })
     }
 
     /// Until when an occurrence may start.

@@ -12,10 +12,13 @@
 
 mod asking;
 mod claim;
+mod closing;
+mod definition;
 mod ending;
 mod keeping;
 mod late;
 mod usage;
+mod written;
 
 use std::fmt;
 use std::time::Duration;
@@ -30,10 +33,15 @@ pub use self::asking::{
 pub use self::claim::{
     Claim, ClaimAnswer, Dependent, Dependents, Grant, Held, Origin, Retention, Sighting,
 };
+pub use self::closing::{
+    Closing, Delivery, DeliveryStep, TELLING_TTL, Telling, Told, Topic, Topics, Untold,
+};
+pub use self::definition::{Definition, Force, JobDigests, Lineage, PublishedTable};
 pub use self::ending::{AttemptDetail, Captured, Cause, Outcome, Output};
 pub use self::keeping::{Release, ReleaseAnswer, Renewal, RenewalAnswer, StopFor, StopOrder};
 pub use self::late::{LATE_AFTER, Late};
 pub use self::usage::{MeasuredOf, PeakMemory, Usage};
+pub use self::written::Written;
 
 use super::job::JobName;
 use super::time::Timestamp;
@@ -163,4 +171,20 @@ pub struct Answered<T> {
     pub now: Timestamp,
     /// The answer.
     pub answer: T,
+    /// The lines that it wrote into the ledger, for those who count.
+    pub lines: Vec<Written>,
+    /// What came to its end by the call, of jobs of which people want to be told.
+    pub closings: Vec<Closing>,
+}
+
+impl<T> Answered<T> {
+    /// An answer to a call that wrote no line, and by which nothing came to its end.
+    pub const fn new(now: Timestamp, answer: T) -> Self {
+        Self {
+            now,
+            answer,
+            lines: Vec::new(),
+            closings: Vec::new(),
+        }
+    }
 }

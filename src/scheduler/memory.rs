@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::job::JobName;
-use super::lease::{Claim, ClaimAnswer, Enrolment, Origin, Registration, Seen, SeenPause};
+use super::lease::{Claim, ClaimAnswer, Enrolment, Force, Origin, Registration, Seen, SeenPause};
 use super::time::Timestamp;
 use super::{Purpose, Scheduler};
 
@@ -49,6 +49,7 @@ impl Memory {
     ) {
         let of_job = self.jobs.entry(job.clone()).or_default();
         of_job.settled(known.settled_until);
+        of_job.seen.force.clone_from(&known.force);
         match &known.paused {
             Some(pause) => {
                 let pause = pause.clone();
@@ -57,6 +58,11 @@ impl Memory {
             None if born == Some(known.born) => of_job.pause_is_over(),
             None => {}
         }
+    }
+
+    /// Lets go of some jobs.
+    pub(super) fn forget(&mut self, of: impl Fn(&JobName) -> bool) {
+        self.jobs.retain(|job, _| !of(job));
     }
 
     /// The ledger answered a claim. True: it is to be asked how the job stands.
@@ -73,6 +79,11 @@ impl Memory {
         // In a pause nothing of the schedule is settled: it is over, most likely.
         let pause = known.seen.pause.as_ref();
         pause.is_some_and(|seen| !seen.over && seen.pause.since < due)
+    }
+
+    /// Which definition of a job is in force, as it was told last.
+    pub(super) fn force(&self, job: &JobName) -> Option<&Force> {
+        self.jobs.get(job)?.seen.force.as_ref()
     }
 
     /// What was seen of a job.
@@ -99,7 +110,8 @@ fn is_settled(claim: &Claim, answer: &ClaimAnswer) -> bool {
         | ClaimAnswer::Suspended { .. }
         | ClaimAnswer::Early { .. }
         | ClaimAnswer::Grace { .. }
-        | ClaimAnswer::RequestExpired => false,
+        | ClaimAnswer::RequestExpired
+        | ClaimAnswer::Outdated { .. } => false,
     }
 }
 
@@ -163,7 +175,9 @@ impl Scheduler {
         enrolments.retain(|one| !asked.contains(&one.job));
         for one in &mut enrolments {
             one.again = true;
-            one.seen.settled_until = self.memory.seen(&one.job).settled_until;
+            let seen = self.memory.seen(&one.job);
+            one.seen.settled_until = seen.settled_until;
+            one.seen.force = seen.force;
         }
         waiting.extend(enrolments);
     }

@@ -20,21 +20,27 @@ mod batches;
 mod claiming;
 mod claims;
 mod contact;
+mod drift;
 mod effect;
 mod held;
 pub mod job;
 pub mod lease;
+mod looking;
 pub mod margins;
 mod memory;
+pub mod notify;
 mod placement;
 pub mod policy;
+mod presented;
 mod registering;
+mod reloading;
 pub mod request;
 pub mod schedule;
 mod skew;
 pub(crate) mod spread;
 mod store_clock;
 mod table;
+mod telling;
 pub mod time;
 mod timers;
 mod upkeep;
@@ -47,19 +53,23 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+pub use self::drift::{Difference, Mixture, few};
 pub use self::effect::{
     Attempt, CallResult, Effect, EndedHow, Ending, Event, Guard, Notice, StopReason,
 };
+pub use self::reloading::Reload;
 pub use self::store_clock::ClockJump;
 pub use self::table::dependents_of;
 
 use self::batches::batches;
 use self::claims::Claims;
 use self::contact::Contact;
+use self::drift::Drift;
 use self::held::{AfterRenewal, HeldLeases, Stop};
 use self::job::{Job, JobName};
 use self::lease::{
-    Caller, Claim, Enrolment, FencingToken, Late, Renewal, RenewalAnswer, Replica, RunId, Scope,
+    Caller, Claim, Definition, Enrolment, FencingToken, Late, Renewal, RenewalAnswer, Replica,
+    RunId, Scope,
 };
 use self::margins::Margins;
 use self::memory::Memory;
@@ -88,8 +98,10 @@ pub struct Settings {
     pub tags: Tags,
     /// How many attempts may run here at once; none for no limit.
     pub max_running: Option<u32>,
-    /// A digest of its table, for people: replicas with different ones run different tables.
+    /// A digest of its table: replicas with different ones run different tables.
     pub digest: String,
+    /// The `revision` of its table, which says whether it is newer than others.
+    pub revision: Option<u64>,
 }
 
 /// What a scheduler is there for.
@@ -121,8 +133,11 @@ pub struct Scheduler {
     /// Jobs of which older occurrences may be unsettled: nothing of them was claimed yet.
     unsure: HashSet<JobName>,
     registration: Registrations,
+    /// A table that is to take the place of this one.
+    reload: Option<Reload>,
     upkeep: Upkeep,
     memory: Memory,
+    drift: Drift,
     token_floor: FencingToken,
     /// Since when the ledger remembers, as it was seen last.
     born: Option<Timestamp>,
@@ -165,7 +180,10 @@ impl Scheduler {
         if let Some(only) = only {
             waiting.retain(|one| one.job == only);
             // Whoever runs a job by hand does not change what the fleet runs.
-            waiting.iter_mut().for_each(|one| one.schedule.clear());
+            for one in &mut waiting {
+                one.schedule.clear();
+                one.definition = Definition::default();
+            }
         }
         let registration = Registrations {
             waiting,
@@ -181,6 +199,7 @@ impl Scheduler {
             left_some: false,
             held_up: Some(Late::Away),
             unsure: HashSet::new(),
+            drift: Drift::new(settings.table(), table.digests(), now),
             settings,
             table,
             clock: StoreClock::default(),
@@ -188,6 +207,7 @@ impl Scheduler {
             claims: Claims::default(),
             held: HeldLeases::default(),
             registration,
+            reload: None,
             upkeep: Upkeep::new(now),
             memory: Memory::default(),
             token_floor: FencingToken::default(),
@@ -216,19 +236,15 @@ impl Scheduler {
                 sent,
                 result,
             } => self.renewed(&renewals, sent, result, now),
-            Event::Released { runs, sent, result } => {
-                let answers = self.heard(sent, now, result);
-                let answers = answers.as_ref().map(|all| all.answer.as_slice());
-                let dice = self.dice();
-                let notices = self.held.released(&runs, answers, now, dice);
-                notices.into_iter().for_each(|notice| self.report(notice));
-            }
+            Event::Released { runs, sent, result } => self.released(&runs, sent, result, now),
             Event::Observed {
                 scope,
                 sent,
                 result,
             } => self.observed(scope, sent, result, now),
             Event::Swept { result } => self.swept(result, now),
+            Event::Published { sent, result } => self.published(sent, result, now),
+            Event::TableRead { digest, result } => self.table_read(&digest, result),
             Event::AttemptEnded { run_id, ending } => {
                 if self.room() == 0 {
                     // What could not be taken for want of room may still be there.
@@ -261,6 +277,7 @@ impl Scheduler {
         }
         self.tend_leases(now);
         if !self.draining {
+            self.take_reload(now);
             self.keep_up(now);
             self.register_waiting(now);
             self.claim_due(now);
@@ -278,6 +295,7 @@ impl Scheduler {
             self.finished = true;
             self.effects.push_back(Effect::Finish);
         } else if let Some(scope) = self.watch.begin_look(now) {
+            self.drift.beat();
             self.effects.push_back(Effect::Observe(scope));
         }
     }
@@ -299,8 +317,10 @@ impl Scheduler {
         }
         let working = !self.draining;
         let due = self.table.next_due().filter(|_| working);
-        let registration = (!self.registration.waiting.is_empty() && working)
-            .then_some(self.registration.retry_at);
+        let waits = !self.registration.waiting.is_empty() && working;
+        // What is on its way comes first, and wakes this up.
+        let registration =
+            (waits && self.registration.in_flight == 0).then_some(self.registration.retry_at);
         let deferred = self.deferred.iter().map(|claim| claim.claim_by).min();
         let deferred = deferred.map(|at| at + Duration::from_millis(1));
         [
@@ -336,51 +356,6 @@ impl Scheduler {
     fn quarantine(&self) -> Duration {
         let longest = self.table.longest_ttl().unwrap_or(margins::SHORTEST_TTL);
         longest + Margins::of(longest).call_timeout()
-    }
-
-    /// The store's time, as far as it is known.
-    pub fn store_time(&self, now: BootTime) -> Option<Timestamp> {
-        self.clock.reached(now)
-    }
-
-    /// How many attempts run here.
-    pub fn running(&self) -> usize {
-        self.held.running()
-    }
-
-    /// How many jobs the table has.
-    pub fn jobs(&self) -> usize {
-        self.table.len()
-    }
-
-    /// What this replica has, for jobs that ask for it.
-    pub fn tags(&self) -> &Tags {
-        &self.settings.tags
-    }
-
-    /// How many attempts it runs at once, at most.
-    pub fn max_running(&self) -> Option<u32> {
-        self.settings.max_running
-    }
-
-    /// It takes no more work for now: it is draining, full, or there for one run only.
-    pub fn declines(&self) -> bool {
-        self.draining || self.settings.purpose != Purpose::Table || self.room() == 0
-    }
-
-    /// The digest of its table.
-    pub fn digest(&self) -> &str {
-        &self.settings.digest
-    }
-
-    /// For how long others may take it for alive without hearing of it.
-    pub fn alive_for(&self) -> Duration {
-        self.watch.interval() * 3
-    }
-
-    /// No new work is taken.
-    pub fn is_draining(&self) -> bool {
-        self.draining
     }
 
     fn report(&mut self, notice: Notice) {
@@ -440,6 +415,7 @@ impl Scheduler {
             if work.is_empty() {
                 return;
             }
+            work.slow.into_iter().for_each(|slow| self.report(slow));
             work.stops.into_iter().for_each(|stop| self.stop(stop));
             for batch in batches(work.renewals, |renewal| {
                 (&renewal.occurrence.job, renewal.shard)
@@ -457,7 +433,7 @@ impl Scheduler {
             return;
         }
         self.draining = true;
-        self.claims.drop_waiting();
+        self.claims.drop_waiting(|_| true);
         self.deferred.clear();
         self.held.drain(now + self.settings.shutdown_grace);
         self.report(Notice::Draining {

@@ -89,6 +89,12 @@ impl Retry {
 /// What a replica says of itself, and what a job asks of a replica: names with values.
 pub type Tags = BTreeMap<String, String>;
 
+/// Tags as people write them: `gpu=yes,zone=eu`.
+pub fn list(tags: &Tags) -> String {
+    let tags = tags.iter().map(|(name, value)| format!("{name}={value}"));
+    tags.collect::<Vec<_>>().join(",")
+}
+
 /// Whether a replica with `tags` has all that a job asks for.
 pub fn matches(wanted: &Tags, tags: &Tags) -> bool {
     wanted

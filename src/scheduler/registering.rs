@@ -43,11 +43,15 @@ impl Scheduler {
     ) {
         self.registration.in_flight -= 1;
         let Some(answered) = self.heard(sent, now, result) else {
-            self.registration.waiting.extend(jobs);
+            // Who lives is looked at again before it is said again.
+            let unsaid = |one| Enrolment { over: None, ..one };
+            self.registration
+                .waiting
+                .extend(jobs.into_iter().map(unsaid));
             self.registration.retry_at = now + REGISTER_RETRY;
             return;
         };
-        let mut forgotten = 0;
+        let (mut forgotten, mut outdated, mut resumed) = (0, Vec::new(), Vec::new());
         for (enrolment, known) in jobs.into_iter().zip(answered.answer) {
             self.upkeep.told(&enrolment.job, now + known.fresh_for);
             self.memory.enrolled(&enrolment.job, &known, self.born);
@@ -55,15 +59,27 @@ impl Scheduler {
                 let job = enrolment.job.clone();
                 self.report(Notice::PauseCameBack { job, pause });
             }
-            if enrolment.again {
-                forgotten += usize::from(known.new);
+            forgotten += usize::from(enrolment.again && known.new);
+            let left = self.drift.leaves(&enrolment.job);
+            let is_told = self.drift.is_told(&enrolment.job);
+            if let Some(in_force) = known.outdated {
+                outdated.push((enrolment.job, in_force));
             } else if let Some(from) = known.former_schedule.clone() {
                 self.change_schedule(enrolment, from, known.settled_until, answered.now);
+            } else if enrolment.again && !left {
+                // It is in the queue.
+            } else if !self.drift.comes_back(&enrolment.job) {
+                // Others have a newer table.
             } else if let Purpose::Once(job) = self.settings.purpose.clone() {
                 self.claim_once(&job, answered.now, now);
             } else {
                 self.arm(&enrolment.job, known, answered.now, now);
+                resumed.extend(is_told.then_some(enrolment.job));
             }
+        }
+        self.leave_outdated(outdated);
+        if !resumed.is_empty() {
+            self.report(Notice::InForceAgain { jobs: resumed });
         }
         if forgotten > 0 {
             self.report(Notice::LedgerLost { jobs: forgotten });

@@ -113,6 +113,14 @@ impl Template {
         texts.collect()
     }
 
+    /// The variables that are to be filled in.
+    pub fn variables(&self) -> impl Iterator<Item = Variable> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Variable(variable) => Some(*variable),
+            Piece::Text(_) | Piece::Secret(_) => None,
+        })
+    }
+
     /// Whether some of it came from the environment or a file.
     pub fn has_secrets(&self) -> bool {
         let mut pieces = self.pieces.iter();

@@ -18,12 +18,15 @@ const OVER_BELOW: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(super) struct Skew {
     told: bool,
+    /// By how much the wall clock was ahead when it was compared last, in milliseconds.
+    ahead_ms: Option<i64>,
 }
 
 impl Skew {
     /// Takes in by how much the wall clock is ahead, give or take `doubt`; answers whether
     /// people are to be told.
     fn measured(&mut self, ahead_ms: i64, doubt: Duration) -> bool {
+        self.ahead_ms = Some(ahead_ms);
         let by = Duration::from_millis(ahead_ms.unsigned_abs());
         let turns = match self.told {
             false => by >= TOLD_FROM + doubt,
@@ -45,6 +48,12 @@ impl Scheduler {
             let over = !self.skew.told;
             self.report(Notice::ClockSkewed { ahead_ms, over });
         }
+    }
+
+    /// By how much this host's wall clock was ahead of the store's when they were compared last,
+    /// in milliseconds; none before.
+    pub fn clock_skew_ms(&self) -> Option<i64> {
+        self.skew.ahead_ms
     }
 
     /// How long the store's last answer took.

@@ -7,12 +7,14 @@
 //! Must never: look at jobs that are not due. Cost goes with what falls due, not with the size
 //! of the table.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::job::{Job, JobName};
-use super::lease::{Claim, Dependent, Dependents, Enrolment, Occurrence, Origin, RunId};
+use super::lease::{
+    Claim, Dependent, Dependents, Enrolment, JobDigests, Occurrence, Origin, RunId,
+};
 use super::policy::{CatchUp, Tags, matches};
 use super::spread::Spread;
 use super::time::Timestamp;
@@ -33,6 +35,8 @@ pub(super) struct Table {
     /// The shortest and the longest lease of any job. Every call to the store asks for them.
     ttls: Option<(Duration, Duration)>,
     enabled: usize,
+    /// Jobs that the table has no more, and of which a claim may still be granted.
+    retired: HashMap<JobName, Arc<Entry>>,
 }
 
 /// A job of the table, and what this replica has to do with it.
@@ -84,6 +88,20 @@ impl Entry {
         }
     }
 
+    /// Whether it is due, and enrolled, as another entry of the job is.
+    fn is_due_as(&self, other: &Entry) -> bool {
+        let when = |entry: &Entry| {
+            let job = &entry.job;
+            (
+                entry.runs_here,
+                job.random_delay,
+                job.starting_deadline,
+                job.catch_up,
+            )
+        };
+        when(self) == when(other) && Enrolment::of(&self.job) == Enrolment::of(&other.job)
+    }
+
     fn occurrence(&self, at: Timestamp) -> Occurrence {
         Occurrence {
             job: self.job.name.clone(),
@@ -124,6 +142,7 @@ impl Entry {
             origin,
             shard,
             shards: job.shards,
+            definition: job.definition.digest.clone(),
             on_crash: job.on_crash,
             max_attempts: job.max_attempts,
             concurrency: job.concurrency,
@@ -136,6 +155,7 @@ impl Entry {
             unplaced: !self.runs_here,
             retention: job.retention,
             dependents: self.dependents.clone(),
+            telling: job.telling(),
             ..Claim::new(self.occurrence(at), run_id)
         }
     }
@@ -182,7 +202,51 @@ impl Table {
                 .map(|(name, job)| (name.clone(), Arc::new(entry(job))))
                 .collect(),
             due: BTreeMap::new(),
+            retired: HashMap::new(),
         }
+    }
+
+    /// The jobs that another table has not.
+    pub(super) fn names_missing_in(&self, other: &Table) -> Vec<JobName> {
+        let missing = self
+            .jobs
+            .keys()
+            .filter(|name| !other.jobs.contains_key(*name));
+        missing.cloned().collect()
+    }
+
+    /// Becomes another table. What stays as it was stays in the queue; the rest, and those in
+    /// `unknown`, are to be enrolled. Of what is no more the entry is kept where a claim may
+    /// still be granted.
+    pub(super) fn replace(
+        &mut self,
+        other: Table,
+        unknown: &HashSet<JobName>,
+        is_claimed: impl Fn(&JobName) -> bool,
+    ) -> Vec<Enrolment> {
+        let mut before = std::mem::replace(&mut self.jobs, other.jobs);
+        (self.ttls, self.enabled) = (other.ttls, other.enabled);
+        let mut enrolments = Vec::new();
+        let mut stays = HashSet::new();
+        for (name, entry) in &self.jobs {
+            let former = before.remove(name);
+            match former.filter(|_| !unknown.contains(name)) {
+                Some(former) if former.is_due_as(entry) => _ = stays.insert(name.clone()),
+                _ => enrolments.push(Enrolment::of(&entry.job)),
+            }
+        }
+        self.disarm(|job| !stays.contains(job));
+        self.retired.retain(|name, _| is_claimed(name));
+        before.retain(|name, _| is_claimed(name));
+        self.retired.extend(before);
+        enrolments.sort_by(|one, other| one.job.cmp(&other.job));
+        enrolments
+    }
+
+    /// What a claim that was granted is to run: the job's entry, or its last one where the table
+    /// has lost it since it was claimed.
+    pub(super) fn granted(&self, name: &JobName) -> Option<&Arc<Entry>> {
+        self.jobs.get(name).or_else(|| self.retired.get(name))
     }
 
     /// How many jobs are not disabled.
@@ -209,6 +273,21 @@ impl Table {
             .collect();
         all.sort_by(|one, other| one.job.cmp(&other.job));
         all
+    }
+
+    /// The jobs themselves, by name.
+    pub(super) fn sorted(&self) -> Vec<Arc<Job>> {
+        let mut jobs: Vec<_> = self.jobs.values().map(|entry| entry.job.clone()).collect();
+        jobs.sort_by(|one, other| one.name.cmp(&other.name));
+        jobs
+    }
+
+    /// What it says of each job, in short.
+    pub(super) fn digests(&self) -> JobDigests {
+        let digest = |entry: &Arc<Entry>| entry.job.definition.digest.clone();
+        let all = self.jobs.iter();
+        all.map(|(name, entry)| (name.clone(), digest(entry)))
+            .collect()
     }
 
     /// All jobs, by name.
@@ -241,6 +320,14 @@ impl Table {
                 after,
             });
         }
+    }
+
+    /// Takes jobs out of the queue.
+    pub(super) fn disarm(&mut self, which: impl Fn(&JobName) -> bool) {
+        self.due.retain(|_, armed| {
+            armed.retain(|one| !which(&one.job));
+            !armed.is_empty()
+        });
     }
 
     /// The next instant at which anything is to be claimed.

@@ -4,7 +4,7 @@
 //! deadlines are judged by it. [`BootTime`] is this host's own clock that never steps and
 //! goes on counting while the host sleeps: how long a lease may be trusted is counted on it.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
@@ -126,6 +126,29 @@ pub fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// Units of durations, each in milliseconds, the largest first.
+pub(crate) const DURATION_UNITS: [(&str, u64); 5] = [
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
+
+/// A duration as tables have it: `1h30m`. What is below a millisecond is left out.
+pub fn format_duration(duration: Duration) -> String {
+    let mut left = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let mut text = String::new();
+    for (unit, ms) in DURATION_UNITS {
+        if left >= ms {
+            // Writing to a string can't fail.
+            let _ = write!(text, "{}{unit}", left / ms);
+            left %= ms;
+        }
+    }
+    if text.is_empty() { "0s".into() } else { text }
+}
+
 /// A duration in at most two units: `850ms`, `12.3s`, `4m 5s`, `3h 20m`, `2d 1h`.
 pub fn short_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -138,9 +161,37 @@ pub fn short_duration(duration: Duration) -> String {
     }
 }
 
+/// A time in seconds, to the millisecond, for JSON: no digits that nothing stands behind.
+#[expect(clippy::cast_precision_loss, reason = "exact below 285,000 years")]
+pub fn to_seconds(duration: Duration) -> f64 {
+    let millis = duration
+        .saturating_add(Duration::from_micros(500))
+        .as_millis();
+    millis as f64 / 1000.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_in_json_has_the_digits_of_its_milliseconds_and_no_more() {
+        for (micros, told) in [
+            (1_824_000, "1.824"),
+            (1_823_600, "1.824"),
+            (1_823_499, "1.823"),
+            (60_000_000, "60.0"),
+            (0, "0.0"),
+        ] {
+            let json = serde_json::to_string(&to_seconds(Duration::from_micros(micros)));
+            assert_eq!(json.unwrap(), told);
+        }
+        for millis in 0..10_000 {
+            let json = serde_json::to_string(&to_seconds(Duration::from_millis(millis))).unwrap();
+            let digits = json.split_once('.').map_or(0, |(_, digits)| digits.len());
+            assert!(digits <= 3, "{json}");
+        }
+    }
 
     #[test]
     fn a_duration_is_shown_in_at_most_two_units() {

@@ -80,6 +80,12 @@ impl Upkeep {
         self.fresh_until.insert(job.clone(), fresh_until);
     }
 
+    /// The table has lost some jobs.
+    pub(super) fn forget(&mut self, of: impl Fn(&JobName) -> bool) {
+        self.fresh_until.retain(|job, _| !of(job));
+        self.left.retain(|job| !of(job));
+    }
+
     /// The store was away for so long.
     pub(super) fn was_away(&mut self, length: Duration) {
         if length >= ROUND {

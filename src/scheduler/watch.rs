@@ -74,12 +74,18 @@ impl Watch {
         Self {
             seen: HashMap::new(),
             healthy_since: None,
-            interval: shortest.map_or(IDLE_INTERVAL, |ttl| Margins::of(ttl).renewal_interval()),
+            interval: interval(shortest),
             next_look: now,
             scope: Scope::All,
             in_flight: false,
             again: None,
         }
+    }
+
+    /// The table has another shortest TTL.
+    pub(super) fn of_ttl(&mut self, shortest: Option<Duration>, now: BootTime) {
+        self.interval = interval(shortest);
+        self.next_look = self.next_look.min(now + self.interval);
     }
 
     /// From one sign of life to the next.
@@ -301,6 +307,11 @@ fn takeover(job: &JobName, held: &Held) -> Takeover {
         shard: held.shard,
         watched: held.sighting,
     }
+}
+
+/// From one sign of life to the next of a replica whose shortest TTL this is.
+fn interval(shortest: Option<Duration>) -> Duration {
+    shortest.map_or(IDLE_INTERVAL, |ttl| Margins::of(ttl).renewal_interval())
 }
 
 fn wider(one: Scope, other: Option<Scope>) -> Scope {

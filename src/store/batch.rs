@@ -10,8 +10,8 @@ use super::rules::{Call, Decision, Group, News, Record, Verdict};
 use super::{Answered, Caller, Registration, StoreEvent};
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{
-    Claim, ClaimAnswer, Dependent, Enrolment, Order, OrderAnswer, Outcome, Output, Release,
-    ReleaseAnswer, Renewal, RenewalAnswer, Retention,
+    Claim, ClaimAnswer, Definition, Delivery, Dependent, Enrolment, Order, OrderAnswer, Outcome,
+    Output, Release, ReleaseAnswer, Renewal, RenewalAnswer, Retention, Written,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -73,6 +73,15 @@ impl Item for Release {
     }
 }
 
+impl Item for Delivery {
+    fn job(&self) -> &JobName {
+        &self.job
+    }
+    fn retention(&self) -> Option<Retention> {
+        None
+    }
+}
+
 impl Item for Order {
     fn job(&self) -> &JobName {
         &self.job
@@ -103,20 +112,44 @@ fn each<I: Item, A>(
     let mut call = Call::begin(&mut group, caller, draft.clock_us(), draft.life());
     let now = call.now();
     let mut answers = Vec::with_capacity(items.len());
+    let mut lines = Vec::new();
+    let mut closings = Vec::new();
     for item in items {
         draft.begin_item();
         let record = draft.record(item.job())?;
-        let decision = decide(&mut call, record.as_ref(), item);
+        let mut decision = decide(&mut call, record.as_ref(), item);
+        closings.append(&mut decision.closings);
         let ends = ends(&decision, item.job(), item.dependents());
+        lines.extend(written(&decision, item.job()));
         let answer = write(draft, item.job(), decision, item.output(), item.retention())?;
         answers.push(answer);
-        arrive(draft, &mut call, ends)?;
+        lines.extend(arrive(draft, &mut call, ends)?);
     }
     leave(draft, group);
     Ok(Answered {
         now,
         answer: answers,
+        lines,
+        closings,
     })
+}
+
+/// The lines that a decision writes, for those who count.
+fn written<A>(decision: &Decision<A>, job: &JobName) -> Vec<Written> {
+    let lines = decision.lines.iter();
+    let written = lines.map(|line| Written {
+        job: job.clone(),
+        scheduled_at: line.scheduled_at,
+        attempt: line.attempt,
+        run_id: line.run_id,
+        token: line.token,
+        replica: line.replica.clone(),
+        started_at: line.started_at,
+        ended_at: line.ended_at,
+        outcome: line.outcome,
+        detail: line.detail.clone(),
+    });
+    written.collect()
 }
 
 fn write<A>(
@@ -168,23 +201,25 @@ fn ends<'d, A>(
 }
 
 /// Tells the jobs that come after of what is over, and those that come after them of what that
-/// means, in the same step: nothing in between can be lost.
+/// means, in the same step: nothing in between can be lost. Answers with the lines of it.
 fn arrive(
     draft: &mut Draft<'_>,
     call: &mut Call<'_>,
     mut ended: Vec<End<'_>>,
-) -> Result<(), Fault> {
+) -> Result<Vec<Written>, Fault> {
+    let mut lines = Vec::new();
     while let Some(end) = ended.pop() {
         for dependent in end.dependents {
             let record = draft.record(&dependent.job)?;
             let record = record.as_ref();
             let decision = call.arrive(record, dependent, &end.parent, end.at, end.outcome);
             ended.extend(ends(&decision, &dependent.job, &dependent.dependents));
+            lines.extend(written(&decision, &dependent.job));
             let retention = Some(dependent.retention);
             write(draft, &dependent.job, decision, None, retention)?;
         }
     }
-    Ok(())
+    Ok(lines)
 }
 
 /// All jobs that a step over these items touches: their own, and all that come after them.
@@ -227,6 +262,21 @@ pub(super) fn enter(draft: &mut Draft<'_>, caller: &Caller) -> (Duration, Group)
     (grace, group)
 }
 
+/// Notes that a table was published; others look at it.
+pub(super) fn note_table(
+    draft: &mut Draft<'_>,
+    caller: &Caller,
+    table: &Definition,
+) -> Answered<()> {
+    let mut group = draft.group().clone();
+    let call = Call::begin(&mut group, caller, draft.clock_us(), draft.life());
+    let now = call.now();
+    group.tables.note(table, "");
+    leave(draft, group);
+    draft.announce(StoreEvent::Opening);
+    Answered::new(now, ())
+}
+
 /// Looks whether some jobs are still needed, and forgets at most `most` of those that are not:
 /// answers which.
 pub(super) fn sweep(
@@ -255,8 +305,7 @@ pub(super) fn sweep(
         }
     }
     leave(draft, group);
-    let answer = forgotten;
-    Ok(Answered { now, answer })
+    Ok(Answered::new(now, forgotten))
 }
 
 pub(super) fn register(
@@ -306,5 +355,15 @@ pub(super) fn order(
 ) -> Result<Answered<Vec<OrderAnswer>>, Fault> {
     each(draft, caller, orders, |call, record, item| {
         call.order(record, item)
+    })
+}
+
+pub(super) fn deliver(
+    draft: &mut Draft<'_>,
+    caller: &Caller,
+    deliveries: &[Delivery],
+) -> Result<Answered<Vec<bool>>, Fault> {
+    each(draft, caller, deliveries, |call, record, item| {
+        call.deliver(record, item)
     })
 }

@@ -67,12 +67,13 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// There is nothing to write.
+    /// There is nothing to write, and nothing to tell.
     pub(super) fn is_empty(&self) -> bool {
         self.group.is_none()
             && self.records.is_empty()
             && self.forgotten.is_empty()
             && self.lines.is_empty()
+            && self.news.is_empty()
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::broadcast;
 use super::draft::{Draft, Fault};
 use super::limits::check_batch;
 use super::rules::{Call, Group, Life, Record};
-use super::shown::{peers, shown};
+use super::shown::{peers, shown, untold};
 use super::{
     ABANDONED_AFTER, Answered, AttemptRecord, Caller, Enrolment, OVERDUE_LIMIT, Observation, Order,
     OrderAnswer, Registration, ReplicaInfo, ReplicaState, SCOPE_ALL_LIMIT, Scope, Snapshot, Store,
@@ -21,8 +21,8 @@ use super::{
 };
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{
-    BATCH_LIMIT, Claim, ClaimAnswer, Dependent, Output, Release, ReleaseAnswer, Renewal,
-    RenewalAnswer, Replica, RunId,
+    BATCH_LIMIT, Claim, ClaimAnswer, Delivery, Dependent, JobDigests, Output, PublishedTable,
+    Release, ReleaseAnswer, Renewal, RenewalAnswer, Replica, RunId,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -60,6 +60,8 @@ pub(super) struct Look {
     pub(super) next: Option<Timestamp>,
     /// All that were heard of in the last day, the caller among them.
     pub(super) replicas: Vec<ReplicaState>,
+    /// The digests of the tables that are kept.
+    pub(super) published: Vec<String>,
 }
 
 /// Everything, for people.
@@ -70,6 +72,8 @@ pub(super) struct Survey {
     pub(super) conditions: Vec<StoreCondition>,
     pub(super) records: Vec<(JobName, Record)>,
     pub(super) replicas: Vec<ReplicaState>,
+    /// The tables that are kept, each by its digest.
+    pub(super) tables: Vec<(String, String)>,
 }
 
 /// The part of the agenda that an observation shows: (`after`, `until`], at most `limit`.
@@ -124,8 +128,8 @@ pub(super) trait Engine: Send + Sync + 'static {
         R: Send + 'static,
         S: FnMut(&mut Draft<'_>) -> Result<R, Fault> + Send + 'static;
 
-    /// Lists the caller as living, forgets replicas that were not heard of for long, and shows
-    /// the agenda.
+    /// Lists the caller as living, forgets replicas that were not heard of for long, and tables
+    /// that no listed replica names, and shows the agenda.
     async fn look(
         &self,
         caller: &Caller,
@@ -135,6 +139,11 @@ pub(super) trait Engine: Send + Sync + 'static {
 
     /// The jobs of which it has a record.
     async fn names(&self) -> Result<Vec<JobName>, StoreError>;
+
+    /// Keeps a table by its digest: an opaque text, on which no lease hangs.
+    async fn keep_table(&self, digest: &str, text: &str) -> Result<(), StoreError>;
+
+    async fn table(&self, digest: &str) -> Result<Option<String>, StoreError>;
 
     /// Takes a replica off the list.
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError>;
@@ -150,6 +159,11 @@ pub(super) trait Engine: Send + Sync + 'static {
     async fn output(&self, job: &JobName, run_id: RunId) -> Result<Option<Output>, StoreError>;
 
     fn events(&self) -> broadcast::Receiver<StoreEvent>;
+}
+
+/// As it is kept. Names and digests always make a text.
+fn text_of(table: &PublishedTable) -> String {
+    serde_json::to_string(&table.jobs).unwrap_or_default()
 }
 
 /// What a request is about: its job, the shard, and the jobs that come after.
@@ -270,6 +284,20 @@ impl<E: Engine> Store for E {
         .await
     }
 
+    async fn deliver(
+        &self,
+        caller: &Caller,
+        deliveries: &[Delivery],
+    ) -> Result<Answered<Vec<bool>>, StoreError> {
+        let subjects = deliveries.iter().map(|one| (&one.job, 0, &[][..]));
+        let terms = terms(self, subjects, Room::Frees)?;
+        let (caller, deliveries) = (caller.clone(), deliveries.to_vec());
+        self.transact(terms, move |draft| {
+            batch::deliver(draft, &caller, &deliveries)
+        })
+        .await
+    }
+
     async fn observe(
         &self,
         caller: &Caller,
@@ -289,20 +317,53 @@ impl<E: Engine> Store for E {
             (grace, group) = entered.await?;
         }
         let (leases, openings) = shown(&look.records, scope, now);
+        let untold = untold(&look.records, now);
         let answer = Observation {
             leases,
             openings,
+            untold,
             next_look: look.next,
             peers: peers(look.replicas.iter(), now),
             grace,
             token: group.token,
             born: group.born,
+            tables: group.tables,
+            published: look.published,
         };
-        Ok(Answered { now, answer })
+        Ok(Answered::new(now, answer))
+    }
+
+    async fn publish(
+        &self,
+        caller: &Caller,
+        table: &PublishedTable,
+    ) -> Result<Answered<()>, StoreError> {
+        let text = text_of(table);
+        self.keep_table(&table.table.digest, &text).await?;
+        // After that, as others look when they hear of it.
+        let terms = terms(self, std::iter::empty(), Room::Takes)?;
+        let (caller, table) = (caller.clone(), table.table.clone());
+        self.transact(terms, move |draft| {
+            Ok(batch::note_table(draft, &caller, &table))
+        })
+        .await
+    }
+
+    async fn table(&self, digest: &str) -> Result<Option<JobDigests>, StoreError> {
+        let text = Engine::table(self, digest).await?;
+        // What another version wrote is as good as nothing.
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     async fn depart(&self, caller: &Caller) -> Result<(), StoreError> {
-        self.strike_off(&caller.replica).await
+        self.strike_off(&caller.replica).await?;
+        // What it alone could run others may now.
+        let terms = terms(self, std::iter::empty(), Room::Frees)?;
+        let tell = |draft: &mut Draft<'_>| {
+            draft.announce(StoreEvent::Opening);
+            Ok(())
+        };
+        self.transact(terms, tell).await
     }
 
     async fn sweep(&self, caller: &Caller) -> Result<Answered<Vec<JobName>>, StoreError> {
@@ -319,15 +380,14 @@ impl<E: Engine> Store for E {
             let (caller, some) = (caller.clone(), some.to_vec());
             let step =
                 move |draft: &mut Draft<'_>| batch::sweep(draft, &caller, &some, FORGOTTEN_AT_ONCE);
-            let Answered { now, answer } = self.transact(terms, step).await?;
+            let Answered { now, answer, .. } = self.transact(terms, step).await?;
             // As many as are forgotten at once: there may be more of them among these.
             if answer.len() < FORGOTTEN_AT_ONCE {
                 rest = &rest[rest.len().min(BATCH_LIMIT)..];
             }
             forgotten.extend(answer);
             if rest.is_empty() {
-                let answer = forgotten;
-                return Ok(Answered { now, answer });
+                return Ok(Answered::new(now, forgotten));
             }
         }
     }
@@ -340,17 +400,24 @@ impl<E: Engine> Store for E {
             .sort_by(|a, b| (&a.replica.name, a.replica.id).cmp(&(&b.replica.name, b.replica.id)));
         let jobs = survey.records.iter();
         let Group {
-            grace_until, born, ..
+            grace_until,
+            born,
+            tables: lineage,
+            ..
         } = survey.group;
+        let tables = survey.tables.into_iter();
+        let read =
+            |(digest, text): (String, String)| Some((digest, serde_json::from_str(&text).ok()?));
         let answer = Snapshot {
             grace: grace_until.saturating_since(survey.now),
             born: (born > Timestamp::default()).then_some(born),
             conditions: survey.conditions,
             jobs: jobs.map(|(job, record)| record.to_state(job)).collect(),
             replicas: survey.replicas,
+            tables: tables.filter_map(read).collect(),
+            lineage,
         };
-        let now = survey.now;
-        Ok(Answered { now, answer })
+        Ok(Answered::new(survey.now, answer))
     }
 
     async fn history(

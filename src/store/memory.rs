@@ -45,6 +45,8 @@ struct Ledger {
     agenda: BTreeSet<(Timestamp, JobName)>,
     lines: BTreeMap<JobName, VecDeque<(AttemptRecord, Option<Output>)>>,
     replicas: BTreeMap<uuid::Uuid, ReplicaState>,
+    /// By their digests.
+    tables: BTreeMap<String, String>,
 }
 
 impl MemoryStore {
@@ -58,6 +60,7 @@ impl MemoryStore {
             agenda: BTreeSet::new(),
             lines: BTreeMap::new(),
             replicas: BTreeMap::new(),
+            tables: BTreeMap::new(),
         };
         Self {
             state: Mutex::new(ledger),
@@ -190,6 +193,9 @@ impl Ledger {
         self.replicas.insert(caller.replica.id, state);
         self.replicas
             .retain(|_, state| state.seen_at >= seen_at - REPLICA_RETENTION);
+        let replicas = &self.replicas;
+        let is_named = |digest: &str| replicas.values().any(|one| one.info.digest == digest);
+        self.tables.retain(|digest, _| is_named(digest));
     }
 
     fn look(&mut self, caller: &Caller, info: &ReplicaInfo, scope: Scope) -> Result<Look, Fault> {
@@ -205,6 +211,7 @@ impl Ledger {
             records: self.records(agenda.iter().map(|(job, _)| job))?,
             next: next.first().map(|(_, at)| *at),
             replicas: self.replicas.values().cloned().collect(),
+            published: self.tables.keys().cloned().collect(),
         })
     }
 }
@@ -253,6 +260,16 @@ impl Engine for MemoryStore {
         Ok(self.ledger().records.keys().cloned().collect())
     }
 
+    async fn keep_table(&self, digest: &str, text: &str) -> Result<(), StoreError> {
+        let mut ledger = self.ledger();
+        ledger.tables.insert(digest.to_owned(), text.to_owned());
+        Ok(())
+    }
+
+    async fn table(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.ledger().tables.get(digest).cloned())
+    }
+
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {
         self.ledger().replicas.remove(&replica.id);
         Ok(())
@@ -267,6 +284,7 @@ impl Engine for MemoryStore {
             conditions: Vec::new(),
             records: records.map_err(|fault| fault.at(&self.place()))?,
             replicas: ledger.replicas.values().cloned().collect(),
+            tables: ledger.tables.clone().into_iter().collect(),
         })
     }
 

@@ -23,7 +23,9 @@ mod rules;
 mod shown;
 pub mod sqlite;
 mod url;
+mod withdrawal;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -32,6 +34,7 @@ use tokio::sync::broadcast;
 
 pub use self::history::AttemptRecord;
 pub use self::url::{open, open_with};
+pub use self::withdrawal::Withdrawal;
 
 use crate::scheduler::job::JobName;
 pub use crate::scheduler::lease::{
@@ -39,8 +42,9 @@ pub use crate::scheduler::lease::{
     OrderAnswer, OrderKind, Pause, Registration, Scope,
 };
 use crate::scheduler::lease::{
-    Cause, Claim, ClaimAnswer, FencingToken, Late, Origin, Outcome, Output, Release, ReleaseAnswer,
-    Renewal, RenewalAnswer, Replica, RunId,
+    Cause, Claim, ClaimAnswer, Delivery, FencingToken, Force, JobDigests, Late, Lineage, Origin,
+    Outcome, Output, PublishedTable, Release, ReleaseAnswer, Renewal, RenewalAnswer, Replica,
+    RunId,
 };
 use crate::scheduler::policy::Tags;
 use crate::scheduler::time::Timestamp;
@@ -91,9 +95,19 @@ pub struct ReplicaInfo {
     /// It takes no more work for now, for whatever reason.
     #[serde(default)]
     pub declines: bool,
-    /// A digest of its table: replicas with different ones run different tables.
+    /// A digest of its table: replicas with different ones run different tables. Empty from whoever
+    /// runs none.
     #[serde(default)]
     pub digest: String,
+    /// The `revision` of its table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// How many signs of life it has given.
+    #[serde(default)]
+    pub beat: u64,
+    /// It was to take another table, which it could not read, and why: it goes on with this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table_refused: Option<String>,
     /// For how long it is taken for alive without being heard of again, in milliseconds.
     #[serde(default)]
     pub alive_ms: u64,
@@ -113,6 +127,10 @@ pub struct Snapshot {
     pub jobs: Vec<JobState>,
     /// Every replica that was heard of in the last day, by name.
     pub replicas: Vec<ReplicaState>,
+    /// What the tables of replicas say of each job, by the tables' digests.
+    pub tables: BTreeMap<String, JobDigests>,
+    /// The tables that were published, in the order in which they were first.
+    pub lineage: Lineage,
 }
 
 /// How the server of a store is set up, where that puts the ledger at risk.
@@ -152,6 +170,8 @@ pub struct JobState {
     pub job: JobName,
     /// Occurrences up to here are settled.
     pub settled_until: Timestamp,
+    /// Which definition of it is in force; none where no table has told of one.
+    pub force: Option<Force>,
     /// The schedule in force, see [`crate::scheduler::schedule::Schedule::identity`]; empty
     /// where none was told yet.
     pub schedule: String,
@@ -401,6 +421,14 @@ pub trait Store: Send + Sync + 'static {
         orders: &[Order],
     ) -> Result<Answered<Vec<OrderAnswer>>, StoreError>;
 
+    /// Says how it goes with the telling of news, of different jobs: answers for each in their
+    /// order whether they are still to be told by the caller.
+    async fn deliver(
+        &self,
+        caller: &Caller,
+        deliveries: &[Delivery],
+    ) -> Result<Answered<Vec<bool>>, StoreError>;
+
     /// Says that the caller lives, and sees what there is to take over.
     async fn observe(
         &self,
@@ -409,7 +437,18 @@ pub trait Store: Send + Sync + 'static {
         scope: Scope,
     ) -> Result<Answered<Observation>, StoreError>;
 
-    /// Takes the caller off the list of replicas.
+    /// Shows others what the caller's table says of each job. It stays as long as a replica is
+    /// listed that has this table.
+    async fn publish(
+        &self,
+        caller: &Caller,
+        table: &PublishedTable,
+    ) -> Result<Answered<()>, StoreError>;
+
+    /// What a table says of each job, by its digest; none where nobody has published it.
+    async fn table(&self, digest: &str) -> Result<Option<JobDigests>, StoreError>;
+
+    /// Takes the caller off the list of replicas, and tells the others.
     async fn depart(&self, caller: &Caller) -> Result<(), StoreError>;
 
     /// Forgets jobs that no table has had for a month and of which nothing runs, waits or is

@@ -11,7 +11,7 @@ use super::{
     Scope, Standing, WaitingOccurrence,
 };
 use crate::scheduler::job::JobName;
-use crate::scheduler::lease::Peer;
+use crate::scheduler::lease::{Definition, Peer, Untold};
 use crate::scheduler::time::Timestamp;
 
 /// The replicas that are taken for alive at `now`.
@@ -21,8 +21,13 @@ pub(super) fn peers<'r>(
 ) -> Vec<Peer> {
     let peer = |state: &ReplicaState| Peer {
         id: state.replica.id,
+        name: state.replica.name.clone(),
         tags: state.info.tags.clone(),
         declines: state.info.declines,
+        draining: state.info.draining,
+        table: state.table(),
+        beat: state.info.beat,
+        alive_for: Duration::from_millis(state.info.alive_ms),
     };
     let alive = replicas.filter(|state| state.is_alive(now));
     let mut peers: Vec<Peer> = alive.map(peer).collect();
@@ -49,10 +54,45 @@ pub(super) fn shown(
     (leases, openings)
 }
 
+/// News whose tellers were not heard of for long.
+pub(super) fn untold(records: &[(JobName, Record)], now: Timestamp) -> Vec<Untold> {
+    let news = records.iter().flat_map(|(job, record)| {
+        let alert = record.alert.iter();
+        alert.flat_map(move |alert| alert.untold(job, now))
+    });
+    news.collect()
+}
+
 impl ReplicaState {
     /// It was heard of lately enough to be taken for alive.
     pub fn is_alive(&self, now: Timestamp) -> bool {
         self.seen_at + Duration::from_millis(self.info.alive_ms) >= now
+    }
+
+    /// One in a test, that has a table and is alive for a second from then on.
+    #[cfg(test)]
+    pub(crate) fn with_table(name: &str, table: &Definition, seen_at: Timestamp) -> Self {
+        Self {
+            replica: crate::scheduler::lease::Replica {
+                id: uuid::Uuid::nil(),
+                name: name.to_owned(),
+            },
+            info: super::ReplicaInfo {
+                digest: table.digest.clone(),
+                revision: table.revision,
+                alive_ms: 1000,
+                ..super::ReplicaInfo::default()
+            },
+            seen_at,
+        }
+    }
+
+    /// Its table.
+    pub fn table(&self) -> Definition {
+        Definition {
+            digest: self.info.digest.clone(),
+            revision: self.info.revision,
+        }
     }
 }
 
@@ -75,6 +115,7 @@ impl Record {
         JobState {
             job: job.clone(),
             settled_until: self.settled_until,
+            force: self.force.clone(),
             schedule: self.schedule.clone(),
             paused: self.paused.as_ref().map(Paused::shown),
             disabled: self.disabled,

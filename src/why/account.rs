@@ -283,6 +283,16 @@ pub enum Remark {
         /// The one in force.
         in_force: String,
     },
+    /// The ledger has a newer definition of the job than the table: replicas with this table leave
+    /// it to others.
+    OtherDefinition {
+        /// The table's, in short.
+        table: String,
+        /// The one in force.
+        in_force: String,
+        /// The names of the live replicas that have it.
+        replicas: Vec<String>,
+    },
     /// Calendars took days from the schedule of that time, and which is no longer known.
     LacksCalendars,
     /// The ledger has occurrences close by that aren't the schedule's.

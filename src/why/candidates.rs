@@ -32,6 +32,11 @@ pub enum Candidates {
         /// The replicas that are alive, whatever table they have.
         names: Vec<String>,
     },
+    /// Nobody: the newest table lacks the job, and replicas with an older one leave it.
+    Withdrawn {
+        /// Those who have that table.
+        by: Vec<String>,
+    },
     /// Nobody: the job is disabled.
     Disabled {
         /// Since when; none where only this table has it so.
@@ -67,6 +72,7 @@ impl Candidates {
     fn is_bleak(&self) -> bool {
         match self {
             Candidates::NotInTable { .. }
+            | Candidates::Withdrawn { .. }
             | Candidates::NoReplica
             | Candidates::NoneWithTags { .. } => true,
             // A suspension has words of its own.
@@ -92,6 +98,13 @@ pub(super) fn candidates(view: &View<'_>) -> Candidates {
     let replicas = view.snapshot.replicas.iter();
     let alive: Vec<_> = replicas.filter(|state| state.is_alive(view.now)).collect();
     let entry = view.entry();
+    let withdrawal = view.snapshot.withdrawal(view.now);
+    if withdrawal.has(view.job) {
+        let by = withdrawal.by.iter();
+        return Candidates::Withdrawn {
+            by: by.map(ToString::to_string).collect(),
+        };
+    }
     if view.table.is_some() && entry.is_none() && !alive.is_empty() {
         return Candidates::NotInTable {
             names: names(&alive),

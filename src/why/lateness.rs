@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::View;
 use super::account::rfc3339;
 use crate::scheduler::lease::{LATE_AFTER, Late, Origin, Outcome};
-use crate::scheduler::time::Timestamp;
+use crate::scheduler::time::{Timestamp, to_seconds};
 use crate::store::AttemptRecord;
 
 /// How late an attempt began, and why.
@@ -128,11 +128,9 @@ pub(super) fn lateness(
     };
     let rest = until.map(|until| beginning.started_at.saturating_since(until));
     Some(Lateness {
-        seconds: late.as_secs_f64(),
+        seconds: to_seconds(late),
         reason,
-        unexplained_seconds: rest
-            .filter(|rest| *rest > LATE_AFTER)
-            .map(|rest| rest.as_secs_f64()),
+        unexplained_seconds: rest.filter(|rest| *rest > LATE_AFTER).map(to_seconds),
     })
 }
 

@@ -22,6 +22,7 @@ mod account;
 mod asked;
 mod attempts;
 mod candidates;
+mod definitions;
 mod lateness;
 mod pending;
 mod ranges;

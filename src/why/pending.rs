@@ -8,10 +8,10 @@ use std::time::Duration;
 use super::account::{Account, Because, Fate, Near, Origins, Remark, Unrecorded};
 use super::candidates::{candidates, outlook};
 use super::suspension::{Suspension, past_suspension, suspension};
-use super::{View, ranges, schedules};
+use super::{View, definitions, ranges, schedules};
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::Origin;
-use crate::scheduler::schedule::Schedule;
+use crate::scheduler::schedule::{Schedule, told_apart};
 use crate::scheduler::time::Timestamp;
 use crate::store::Standing;
 
@@ -155,7 +155,7 @@ pub(super) fn by_schedule(view: &View<'_>, at: Timestamp) -> Account {
     let mut account = described(view, at, Origins::default(), expected(view, at));
     let lacks = in_force.lacks_calendars.then_some(Remark::LacksCalendars);
     account.remarks.extend(lacks);
-    account.remarks.extend(other_schedule(view));
+    account.remarks.extend(other_table(view));
     if let Fate::Due { start_by, .. } = account.fate {
         let in_time = start_by.is_none_or(|until| view.now <= until);
         // Nobody claims what is disabled: the candidates are told so.
@@ -280,7 +280,7 @@ pub(super) fn beside(view: &View<'_>, at: Timestamp, because: Option<Because>) -
     account
         .remarks
         .extend(lacks.then_some(Remark::LacksCalendars));
-    account.remarks.extend(other_schedule(view));
+    account.remarks.extend(other_table(view));
     account.remarks.extend(near(view, at));
     // A trigger of that time is no instant of the schedule.
     let born = view.snapshot.born.filter(|born| at <= *born);
@@ -289,26 +289,29 @@ pub(super) fn beside(view: &View<'_>, at: Timestamp, because: Option<Because>) -
     account
 }
 
+/// The table is not the one that decides.
+fn other_table(view: &View<'_>) -> Option<Remark> {
+    definitions::other(view).or_else(|| other_schedule(view))
+}
+
 fn other_schedule(view: &View<'_>) -> Option<Remark> {
     let job = view.entry()?;
-    let in_force = &view.state()?.schedule;
+    let known_by = &view.state()?.schedule;
     let identity = job.schedule.identity();
-    let differs = !in_force.is_empty() && *in_force != identity;
+    let differs = !known_by.is_empty() && *known_by != identity;
     differs.then(|| {
-        let known = schedules::read(in_force, view.job, None);
+        let known = schedules::read(known_by, view.job, None);
         let schedule = known.map(|known| known.schedule);
         let (table, in_force) = (
             job.schedule.text().to_owned(),
-            schedules::shown(in_force, schedule.as_ref()),
+            schedules::shown(known_by, schedule.as_ref()),
         );
         // Two that differ in zone or policy alone look alike by their texts.
         match table == in_force {
-            true => Remark::OtherSchedule {
-                table: identity.clone(),
-                in_force: view
-                    .state()
-                    .map_or(in_force, |state| state.schedule.clone()),
-            },
+            true => {
+                let [in_force, table] = told_apart(known_by, &identity);
+                Remark::OtherSchedule { table, in_force }
+            }
             false => Remark::OtherSchedule { table, in_force },
         }
     })

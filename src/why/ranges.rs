@@ -66,6 +66,15 @@ impl<'l> RangeLine<'l> {
         (newest > self.since).then_some(newest)
     }
 
+    /// The instants before `before` that it stands for, the newest first; none where its schedule,
+    /// or its calendars, can't be told any more.
+    pub fn newest_first(&self, before: Timestamp) -> impl Iterator<Item = Timestamp> + '_ {
+        let known = self.known.as_ref().filter(|known| !known.lacks_calendars);
+        let begin = before.min(self.until + Duration::from_millis(1));
+        let last = move |at: &Timestamp| known?.schedule.last_before(*at);
+        std::iter::successors(last(&begin), last).take_while(|at| *at > self.since)
+    }
+
     /// How many instants it stands for, counted up to a limit; none where its schedule, or its
     /// calendars, can't be told any more.
     pub fn count(&self, limit: usize) -> Option<usize> {

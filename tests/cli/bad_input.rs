@@ -154,8 +154,8 @@ fn what_is_to_come_is_refused_as_such() {
         ),
         (
             &["run"],
-            &[("SOLOIST_LISTEN", "127.0.0.1:7373")],
-            "SOLOIST_LISTEN is not supported yet",
+            &[("SOLOIST_LISTEN", ":7373")],
+            "SOLOIST_LISTEN: `:7373` is no address to listen on",
         ),
     ];
     refuses(&place, cases);
@@ -231,4 +231,29 @@ fn a_tag_that_is_none_is_a_usage_error() {
         ),
     ];
     refuses(&place, cases);
+}
+
+#[test]
+fn what_stands_under_a_key_that_nobody_knows_is_not_shown() {
+    let job = "[jobs.a]\nschedule = \"@manual\"\ncommand = [\"true\"]\n";
+    for table in [
+        format!("{job}evn = {{ PW = \"hunter2\" }}\n"),
+        format!("{job}password = \"hunter2\"\n"),
+        format!("{job}[notify.o]\nwebook = \"http://h/hunter2\"\n"),
+        format!("{job}[notify.o]\nwebook = {{ url = \"http://h/\", secret = \"hunter2\" }}\n"),
+        format!("[scheduler]\nredis_password = \"hunter2\"\n{job}"),
+    ] {
+        let ended = Place::with_table(&table).run(&["check"]);
+        assert_eq!(ended.code, Some(2), "{table}");
+        assert!(!ended.stderr.contains("hunter2"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("unknown key"), "{}", ended.stderr);
+    }
+    // A slip in a key that holds no secret is shown with what it sets.
+    let table = format!("{job}timout = \"50s\"\n");
+    let ended = Place::with_table(&table).run(&["check"]);
+    assert!(
+        ended.stderr.contains("timout = \"50s\""),
+        "{}",
+        ended.stderr
+    );
 }

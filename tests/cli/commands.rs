@@ -389,8 +389,20 @@ fn help_teaches_every_command_and_shows_no_variable() {
     let ended = place.run_with(&["--help"], &env);
     assert_eq!(ended.code, Some(0));
     let commands = [
-        "run", "check", "next", "status", "history", "logs", "trigger", "pause", "resume", "kill",
+        "run",
+        "check",
+        "next",
+        "status",
+        "history",
+        "logs",
+        "trigger",
+        "pause",
+        "resume",
+        "kill",
         "run-once",
+        "schema",
+        "completions",
+        "man",
     ];
     for command in commands {
         assert!(

@@ -359,11 +359,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "the file must exist",
     ),
     fault(
-        "%[scheduler]\nlisten = \"127.0.0.1:7373\"",
+        "%[scheduler]\nlisten = \"localhost:7373\"",
         5,
-        "\"127.0.0.1:7373\"",
-        "`listen` with an address is not supported yet",
-        "today nothing listens",
+        "\"localhost:7373\"",
+        "`localhost:7373` is no address to listen on",
+        "write `127.0.0.1:7373`",
     ),
     fault(
         "%[scheduler]\nstore = \"redis+quorum://h:1,i:1\"",

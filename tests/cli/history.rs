@@ -82,6 +82,8 @@ async fn write_attempt(store: &SqliteStore, name: &str, usage: Option<Usage>) {
         job: job.clone(),
         schedule: "@manual".to_owned(),
         enabled: true,
+        definition: Default::default(),
+        over: None,
         change: None,
         retention: RETENTION,
         again: false,

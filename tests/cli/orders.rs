@@ -82,13 +82,41 @@ fn what_can_not_be_done_ends_with_1_and_a_cure() {
 }
 
 #[test]
+fn a_job_that_nobody_has_is_one_for_those_who_look_back_as_well() {
+    let place = place();
+    for command in [&["history"][..], &["history", "--json"], &["logs"]] {
+        let ended = place.run(&[command, &["reprot"]].concat());
+        assert_eq!(
+            (ended.code, ended.stdout.as_str()),
+            (Some(1), ""),
+            "{ended:?}"
+        );
+        for part in ["no job is called `reprot`", "did you mean `report`?"] {
+            assert!(ended.stderr.contains(part), "{command:?}: {}", ended.stderr);
+        }
+        let ended = place.run(&[command, &["report"]].concat());
+        assert!(!ended.stderr.contains("no job"), "{ended:?}");
+    }
+    assert_eq!(place.run(&["history", "report", "--json"]).stdout, "[]\n");
+    assert_eq!(place.run(&["history", "report"]).code, Some(0));
+    // It is in the ledger from then on, whatever this host's table says.
+    assert_eq!(place.run(&["pause", "report"]).code, Some(0));
+    let elsewhere = Place::empty();
+    let store = format!("sqlite:{}", place.path("store.db").display());
+    let ended = elsewhere.run(&["history", "report", "--store", &store]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
 fn a_store_that_is_away_ends_with_3_after_a_few_seconds() {
     let place = place();
     for command in ["trigger", "pause", "resume", "kill"] {
         let ended = place.run(&[command, "report", "--store", "redis://127.0.0.1:1"]);
         assert_eq!(ended.code, Some(3), "{ended:?}");
         assert!(ended.stderr.contains("can't be reached"), "{ended:?}");
-        assert!(ended.stderr.contains("soloist status"), "{ended:?}");
+        // Nobody listens there, so that nothing was sent.
+        let certain = "= help: it was not written down: give the order again";
+        assert!(ended.stderr.contains(certain), "{ended:?}");
     }
 }
 
@@ -123,6 +151,12 @@ fn a_trigger_before_any_replica_came_is_written_down_and_waits() {
         told.contains("waits for a replica: none is alive"),
         "{told}"
     );
+    let ended = place.run(&["trigger", "sweep", "--json"]);
+    let told: Value = serde_json::from_str(done(&ended)).expect("JSON");
+    assert_eq!(
+        told["note"], "waits for a replica: none is alive",
+        "{told:#}"
+    );
     // Whoever has no table finds the job in the ledger by now.
     let ended = Place::empty().run(&[
         "trigger",
@@ -135,6 +169,35 @@ fn a_trigger_before_any_replica_came_is_written_down_and_waits() {
     let waiting = job["waiting"].as_array().expect("what waits");
     assert_eq!(waiting.len(), 2, "{job:#}");
     assert_eq!(waiting[0]["by"], "alice", "{job:#}");
+}
+
+#[test]
+fn a_kill_says_how_many_that_waited_it_withdrew() {
+    let place = place();
+    let trigger = || {
+        let ended = place.run(&["trigger", "report", "--json"]);
+        let told: Value = serde_json::from_str(done(&ended)).expect("JSON");
+        told["scheduled_at"].as_str().expect("a text").to_owned()
+    };
+    let first = trigger();
+    trigger();
+    let ended = place.run(&["kill", "report"]);
+    let told = done(&ended);
+    let says = format!(
+        "2 occurrences that waited for their turn are cancelled, the first of them that of {first};"
+    );
+    assert!(told.contains(&says), "{told}");
+    trigger();
+    trigger();
+    let ended = place.run(&["kill", "report", "--json"]);
+    let told: Value = serde_json::from_str(done(&ended)).expect("JSON");
+    assert_eq!(
+        (&told["withdrawn"], &told["running"]),
+        (&2.into(), &0.into())
+    );
+    trigger();
+    let ended = place.run(&["kill", "report"]);
+    assert!(done(&ended).contains("ran nowhere at the moment and is cancelled"));
 }
 
 #[test]

@@ -123,3 +123,51 @@ fn a_tag_by_flag_is_over_the_variable_is_over_the_file_name_by_name() {
     let expected = "disk=ssd,gpu=yes,room=1,zone=asia";
     assert_eq!(tags(&flags, "gpu=yes,zone=us"), expected);
 }
+
+#[test]
+fn check_shows_who_is_told_what_the_table_is_and_no_secret() {
+    let place = Place::with_table(
+        r#"
+        [scheduler]
+        revision = 42
+        listen = "127.0.0.1:7373"
+        [notify.chat]
+        webhook = { url = "https://u:s3cr3t@chat.example:8443/hooks/s3cr3t?s3cr3t", secret = "${KEY}" }
+        [notify.ops]
+        email = { to = ["ops@shop.example"], from = "a@shop.example", smtp = "smtps://u:s3cr3t@mail.example" }
+        [defaults]
+        schedule = "@daily"
+        shell = "x"
+        [jobs.a]
+        notify = ["chat", "ops"]
+        warn_after = "10m"
+        [jobs.b.notify]
+        to = "ops"
+        on = ["failure", "recovery"]
+        repeat = "1d"
+        ping = "https://hc-ping.com/s3cr3t"
+        ping_output = true
+        [jobs.c]
+        "#,
+    );
+    let key = "s3cr3t-of-sixteen-bytes";
+    let ended = place.run_with(&["check"], &[("KEY", key)]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let of = |job: &str| {
+        let lines = ended.stdout.lines();
+        let lines = lines.skip_while(|line| !line.starts_with(job));
+        let lines: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+        lines[1..].join("\n")
+    };
+    let head = "jobs.toml: 3 jobs, namespace default, store embedded, revision 42, listens on 127.0.0.1:7373\n  notifies chat by webhook at https://chat.example:8443, signed\n  notifies ops by mail to ops@shop.example over mail.example:465\n\n";
+    assert!(ended.stdout.starts_with(head), "{}", ended.stdout);
+    assert!(
+        of("a ").contains("  warn_after 10m\n  notifies chat, ops\n"),
+        "{}",
+        of("a ")
+    );
+    let told = "  notifies ops of failure, recovery, again after 1d; pings https://hc-ping.com with its output\n";
+    assert!(of("b ").contains(told), "{}", of("b "));
+    assert!(!of("c ").contains("notifies"), "{}", of("c "));
+    assert!(!ended.stdout.contains("s3cr3t"), "{}", ended.stdout);
+}

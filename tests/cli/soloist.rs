@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::schema::faults_of;
+
 /// A directory to run the binary in.
 pub(crate) struct Place(TempDir);
 
@@ -58,6 +60,12 @@ impl Place {
             .envs(env.iter().copied())
             .output()
             .expect("the binary runs");
+        if args.first() == Some(&"check") && output.status.success() {
+            let table = fs::read_to_string(self.path("jobs.toml"));
+            // It may be elsewhere, or be no text.
+            let faults = table.map_or(Vec::new(), |table| faults_of(&table));
+            assert_eq!(faults, [""; 0], "`check` takes what the schema refuses");
+        }
         Ended {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).expect("UTF-8"),

@@ -1,5 +1,5 @@
 //! What a job finds around it: of the daemon's environment what the table names, and whom it runs
-//! as; what `check` and `run` say where that can't be had here.
+//! as; what `check` and `run` say where that can't be had here. And whom the API lets in.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -123,4 +123,63 @@ fn how_a_job_ended_is_known_though_sigchld_was_ignored_at_the_start() {
         .output()
         .expect("it runs");
     assert_eq!(output.status.code(), Some(7), "{output:?}");
+}
+
+#[test]
+fn check_reads_the_tokens_that_a_replica_would_and_shows_none() {
+    const TOKEN: &str = "S3CRET-0123456789abcdef0123456789abcdef";
+    let table =
+        "[scheduler]\napi_tokens = \"tokens\"\n[jobs.a]\nschedule = \"@daily\"\nshell = \"x\"\n";
+    let place = Place::with_table(table);
+    let file = place.path("tokens");
+    let check = |text: Option<&str>, mode: u32| {
+        let _ = std::fs::remove_file(&file);
+        if let Some(text) = text {
+            std::fs::write(&file, text).expect("written");
+            set_permissions(&file, Permissions::from_mode(mode)).expect("set");
+        }
+        let ended = place.run(&["check"]);
+        let told = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!told.contains("S3CRET"), "{told}");
+        (ended.code, ended.stderr)
+    };
+    let right = format!("# who\nread grafana {TOKEN}\n");
+    assert_eq!(check(Some(&right), 0o640), (Some(0), String::new()));
+    let wrong = format!("# who\nadmin deploy {TOKEN}\n");
+    let (code, told) = check(Some(&wrong), 0o640);
+    assert_eq!(
+        (code, told.as_str()),
+        (
+            Some(2),
+            "error: the tokens in `tokens` can't be used: line 2: its first word is no role\n  = help: a line is `read NAME TOKEN` or `operator NAME TOKEN`\n"
+        )
+    );
+    let (code, told) = check(Some(&right), 0o644);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(
+        told.contains("(mode 0644)") && told.contains("`chmod 640`"),
+        "{told}"
+    );
+    // Whoever checks a table may be on another host, or not the daemon's user.
+    let (code, told) = check(None, 0);
+    assert_eq!(code, Some(0), "{told}");
+    let absent = "warning: the tokens in `tokens` can't be used: No such file";
+    assert!(told.starts_with(absent), "{told}");
+    assert!(
+        told.contains("= help: the file must be there and readable"),
+        "{told}"
+    );
+    assert!(
+        told.contains("; once it is to listen, `soloist run` by"),
+        "{told}"
+    );
+    let listens = table.replace("\n[jobs", "\nlisten = \"127.0.0.1:0\"\n[jobs");
+    std::fs::write(place.path("jobs.toml"), listens).expect("written");
+    let (code, told) = check(None, 0);
+    let refuses = "; `soloist run` by this user on this host refuses to start with it\n";
+    assert!(code == Some(0) && told.contains(refuses), "{told}");
+    // And so it does.
+    let ended = place.run(&["run", "--store", "memory:"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("the tokens in `tokens`"), "{ended:?}");
 }

@@ -64,7 +64,7 @@ fn why_of_an_unknown_job_names_the_nearest() {
     assert_eq!(ended.stderr, told);
     let ended = Place::empty().run(&[NOTHING_RAN, "why", "x", "02:30"]);
     assert_eq!(ended.code, Some(1), "{}", ended.stdout);
-    let told = "error: no table is here, and the ledger at memory: does not have a job `x`\n  = help: `soloist status` lists the jobs that are known\n";
+    let told = "error: no table that can be read is here, and the ledger at memory: does not have a job `x`\n  = help: `soloist status` lists the jobs that are known\n";
     assert_eq!(ended.stderr, told);
 }
 

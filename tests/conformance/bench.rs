@@ -190,6 +190,8 @@ pub(crate) fn enrolment(job: &JobName) -> Enrolment {
         job: job.clone(),
         schedule: "* * * * * *".to_owned(),
         enabled: true,
+        definition: Default::default(),
+        over: None,
         change: None,
         retention: RETENTION,
         again: false,

@@ -78,6 +78,30 @@ macro_rules! conformance {
                     an_empty_batch_is_answered_with_nothing
                     two_namespaces_never_meet
                 }
+                telling {
+                    news_are_told_to_the_request_that_made_them_and_kept_until_people_know
+                    an_attempt_that_takes_long_is_told_once_and_while_it_runs_alone
+                }
+                definitions {
+                    from_the_enrolment_of_a_newer_definition_on_an_older_one_starts_nothing
+                    of_two_revisions_the_greater_is_in_force_whichever_came_first
+                    a_revision_is_in_force_over_none_whichever_came_first
+                    what_the_ledger_lost_begins_with_the_definition_that_the_caller_saw
+                    an_outdated_definition_changes_nothing_of_a_job
+                    what_runs_by_an_older_definition_is_renewed_and_released
+                    a_grant_by_an_older_definition_is_told_again
+                    an_older_definition_takes_nothing_over
+                    an_older_definition_comes_back_over_the_one_that_is_named
+                    what_gave_way_is_newer_again_when_it_comes_back
+                    the_same_definition_under_a_greater_revision_is_as_new_as_that
+                    who_has_no_say_is_granted_whatever_is_in_force
+                }
+                tables {
+                    a_table_is_shown_until_no_listed_replica_has_it
+                    tables_are_known_in_the_order_in_which_they_were_published
+                    what_was_never_published_is_not_there
+                    a_departure_and_a_table_are_announced
+                }
                 sale {
                     ten_thousand_contenders_buy_a_hundred_items_once_each
                 }

@@ -14,6 +14,8 @@ mod links;
 mod orders;
 mod pid_one;
 mod policies;
+mod reload;
+mod rollout;
 mod settings;
 mod steady;
 mod trouble;

@@ -67,6 +67,18 @@ fn a_server_that_keeps_nothing_is_told_and_who_may_not_ask_is_told_nothing() {
     a.wait_for_line(&["INFO", "keeps nothing on disk", "appendonly"]);
     a.drain();
     assert_eq!(kinds(&fleet), ["keeps_nothing"]);
+    for command in ["trigger", "kill", "pause", "resume", "run-once"] {
+        let (code, _, stderr) = fleet.output(&[command, "tick"]);
+        assert_eq!(code, Some(0), "{command}: {stderr}");
+        assert!(!stderr.contains("keeps nothing"), "{command}: {stderr}");
+        let tells = stderr.contains("INFO") && stderr.contains("attempt started");
+        assert_eq!(tells, command == "run-once", "{command}: {stderr}");
+    }
+    let (_, _, stderr) = fleet.output(&["--log-level", "info", "trigger", "tick"]);
+    assert!(
+        stderr.contains("keeps nothing"),
+        "it was asked for: {stderr}"
+    );
     redis.command(&["CONFIG", "SET", "save", "3600 1"]);
     assert_eq!(kinds(&fleet), [""; 0]);
 

@@ -177,6 +177,9 @@ pub(crate) async fn warned(store: &RedisStore) -> String {
         .with_max_level(tracing::Level::WARN)
         .with_writer(move || writer.clone())
         .finish();
+    // With one dispatcher alone, tracing asks whichever thread comes first to a line of code
+    // whether anybody listens, and remembers the answer for all; with two it asks them.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let _guard = tracing::subscriber::set_default(subscriber);
     store.ready().await.expect("a server that answers");
     until("a warning", async || {

@@ -22,6 +22,8 @@ fn enrolment(name: &str, again: bool) -> Enrolment {
         job: job(name),
         schedule: "* * * * * UTC".to_owned(),
         enabled: true,
+        definition: Default::default(),
+        over: None,
         change: None,
         retention: RETENTION,
         again,

@@ -190,6 +190,8 @@ async fn what_was_due_before_a_lease_that_comes_back_gets_a_line() {
         job: job("job"),
         schedule: schedule.to_owned(),
         enabled: true,
+        definition: Default::default(),
+        over: None,
         change: None,
         retention: RETENTION,
         again: false,

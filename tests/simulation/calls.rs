@@ -58,6 +58,14 @@ pub(crate) async fn ask(
         Effect::Sweep => Event::Swept {
             result: told(store.sweep(caller).await),
         },
+        Effect::Publish(table) => Event::Published {
+            sent,
+            result: told(store.publish(caller, table).await),
+        },
+        Effect::ReadTable(digest) => Event::TableRead {
+            digest: digest.clone(),
+            result: told(store.table(digest).await),
+        },
         other => unreachable!("not a call: {other:?}"),
     }
 }
@@ -92,6 +100,14 @@ pub(crate) fn failure(effect: Effect, sent: BootTime) -> Event {
         Effect::Observe(scope) => Event::Observed {
             scope,
             sent,
+            result: Err(cause()),
+        },
+        Effect::Publish(_) => Event::Published {
+            sent,
+            result: Err(cause()),
+        },
+        Effect::ReadTable(digest) => Event::TableRead {
+            digest,
             result: Err(cause()),
         },
         Effect::Sweep => Event::Swept {

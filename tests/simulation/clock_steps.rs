@@ -13,8 +13,8 @@ use soloist::scheduler::policy::Retry;
 use crate::laws::{check, check_ledger, for_seeds, job};
 use crate::world::{GENESIS_MS, World};
 
-/// Ten of each step; `SEEDS` asks for more.
-const SEEDS: u64 = 120;
+/// Six of each step; `SEEDS` asks for more.
+const SEEDS: u64 = 72;
 
 /// How far a server's clock is set: what NTP steps, what a host that slept finds, what a person
 /// mistypes. The longest of those that are waited out is among them.

@@ -40,6 +40,7 @@ impl Hand {
             tags: Tags::new(),
             max_running: None,
             digest: String::new(),
+            revision: None,
         };
         let mut drawn = 0u8;
         let entropy = Box::new(move || {
@@ -61,6 +62,8 @@ impl Hand {
             settled_until: GENESIS,
             new: false,
             former_schedule: None,
+            outdated: None,
+            force: None,
             openings: Vec::new(),
             paused: None,
             pause_came_back: false,
@@ -69,10 +72,7 @@ impl Hand {
         hand.tell(Event::Registered {
             jobs: registered.expect("it registers first"),
             sent: BootTime::default(),
-            result: Ok(Answered {
-                now: GENESIS,
-                answer: vec![known],
-            }),
+            result: Ok(Answered::new(GENESIS, vec![known])),
         });
         hand
     }
@@ -82,10 +82,7 @@ impl Hand {
     }
 
     pub(crate) fn answered<T>(&self, answer: T) -> Result<Answered<Vec<T>>, String> {
-        Ok(Answered {
-            now: GENESIS + self.now,
-            answer: vec![answer],
-        })
+        Ok(Answered::new(GENESIS + self.now, vec![answer]))
     }
 
     pub(crate) fn tell(&mut self, event: Event) {

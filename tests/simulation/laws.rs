@@ -10,7 +10,7 @@ use soloist::scheduler::schedule::{DstFold, DstGap, Schedule};
 use crate::world::{Chance, Network, World};
 
 /// Seeds of an ordinary run; `SEEDS` asks for more, `SEED` for one.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 150;
 
 /// A schedule in UTC.
 pub(crate) fn utc(name: &str, text: &str) -> Schedule {

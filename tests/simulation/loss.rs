@@ -16,7 +16,7 @@ use crate::laws::{for_seeds, job};
 use crate::world::{Chance, Run, World};
 
 /// Seeds of an ordinary run; each world lives for ten minutes.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 60;
 
 /// A few are shorter than what falls due meanwhile, most are not.
 fn any_length(chance: &mut Chance) -> Duration {

@@ -14,6 +14,8 @@ mod laws;
 mod loss;
 mod policies;
 mod recovery;
+mod reloading;
+mod rollout;
 mod table;
 mod upkeep;
 mod world;

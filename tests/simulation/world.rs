@@ -5,6 +5,7 @@ mod guardian;
 mod network;
 mod premises;
 mod runs;
+mod tables;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -16,12 +17,15 @@ use soloist::scheduler::job::Job;
 use soloist::scheduler::lease::{Replica, RunId};
 use soloist::scheduler::policy::Tags;
 use soloist::scheduler::time::{BootTime, Timestamp};
-use soloist::scheduler::{Attempt, Effect, EndedHow, Event, Notice, Purpose, Scheduler, Settings};
+use soloist::scheduler::{
+    Attempt, Effect, EndedHow, Event, Notice, Purpose, Reload, Scheduler, Settings,
+};
 use soloist::store::{AttemptRecord, ReplicaInfo, Snapshot};
 use uuid::Uuid;
 
 pub(crate) use self::premises::{Premises, Real, StoreClock};
 pub(crate) use self::runs::Run;
+use self::tables::{Tables, digest_of, revision_of};
 pub(crate) use crate::chance::Chance;
 use crate::happening::Happening;
 
@@ -58,6 +62,8 @@ pub(crate) struct World {
     /// Until when the store keeps each lease for its holder, by the world's time.
     deadlines: HashMap<RunId, Duration>,
     pub(crate) replicas: Vec<SimReplica>,
+    /// What the ledger has told of definitions, and whether it keeps to it.
+    pub(crate) tables: Tables,
     store: Premises,
     /// The store's clock is ahead of the world's time by this.
     clock_shift_ms: i64,
@@ -91,6 +97,9 @@ pub(crate) struct SimReplica {
 fn info(scheduler: &Scheduler) -> ReplicaInfo {
     ReplicaInfo {
         running: u32::try_from(scheduler.running()).expect("a few"),
+        digest: scheduler.digest().to_owned(),
+        revision: scheduler.revision(),
+        beat: scheduler.beat(),
         draining: scheduler.is_draining(),
         tags: scheduler.tags().clone(),
         max_running: scheduler.max_running(),
@@ -144,6 +153,7 @@ impl World {
             runs: BTreeMap::new(),
             deadlines: HashMap::new(),
             replicas: Vec::new(),
+            tables: Tables::default(),
             jobs: jobs.into_iter().map(Arc::new).collect(),
             length,
             queue: BinaryHeap::new(),
@@ -192,7 +202,8 @@ impl World {
             purpose: Purpose::Table,
             tags: self.replicas[number].tags.clone(),
             max_running: self.replicas[number].max_running,
-            digest: String::new(),
+            digest: digest_of(&self.jobs),
+            revision: revision_of(&self.jobs),
         };
         let entropy = Box::new(move || {
             let mut bytes = [0; 10];
@@ -212,6 +223,23 @@ impl World {
     /// Who runs something now.
     pub(crate) fn holder(&self) -> Option<usize> {
         self.alive.first().map(|id| self.runs[id].replica)
+    }
+
+    /// Has a replica go on with another table.
+    pub(crate) fn reload(&mut self, number: usize, jobs: &[Arc<Job>]) {
+        let one = &mut self.replicas[number];
+        let reload = Reload {
+            jobs: jobs.to_vec(),
+            digest: digest_of(jobs),
+            revision: revision_of(jobs),
+            tags: one.tags.clone(),
+            max_running: one.max_running,
+            shutdown_grace: Duration::from_secs(5),
+        };
+        if let Some(scheduler) = &mut one.scheduler {
+            scheduler.reload(reload);
+            self.turn(number);
+        }
     }
 
     pub(crate) fn drain(&mut self, number: usize) {
@@ -399,7 +427,7 @@ impl World {
             }
             Effect::Guard { run_id, guard } => self.guard(run_id, guard),
             Effect::Report(notice) => self.note(number, &notice),
-            Effect::Finish => {}
+            Effect::Finish => self.depart(&scheduler.caller(boot, CALL_TIMEOUT)),
             call => {
                 let caller = scheduler.caller(boot, CALL_TIMEOUT);
                 let info = info(scheduler);

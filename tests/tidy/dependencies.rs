@@ -7,27 +7,92 @@ use crate::paths::named;
 use crate::source::Source;
 
 /// What each module may name of the others; `a::b` allows that part alone.
-const MAY_KNOW: [(&str, &[&str]); 11] = [
+const MAY_KNOW: [(&str, &[&str]); 21] = [
     (
         "cli",
         &[
             "config",
+            "daemon",
+            "driver",
+            "store",
+            "runner",
+            "guardian",
+            "clock",
+            "http",
+            "orders",
+            "scheduler",
+            "store_url",
+            "views",
+            "why",
+            "import",
+        ],
+    ),
+    // It writes what config has to read.
+    ("import", &["config", "scheduler"]),
+    (
+        "daemon",
+        &[
+            "config",
+            "health",
+            "metrics",
+            "traces",
+            "notify",
+            "http",
             "driver",
             "store",
             "runner",
             "guardian",
             "clock",
             "scheduler",
-            "store_url",
+        ],
+    ),
+    // It looks on, and asks the store how jobs stand.
+    (
+        "metrics",
+        &["health", "why", "driver", "store", "clock", "scheduler"],
+    ),
+    // Spans are counted like the rest.
+    ("traces", &["metrics", "http_client", "driver", "scheduler"]),
+    (
+        "http",
+        &[
+            "clock",
+            "config",
+            "driver",
+            "health",
+            "orders",
+            "scheduler",
+            "store",
+            "views",
             "why",
         ],
     ),
+    // What the command line and HTTP have in common.
+    ("orders", &["clock", "config", "store", "scheduler"]),
+    ("views", &["config", "store", "scheduler", "why"]),
+    ("health", &["scheduler::time"]),
     // It tells people what came of what others decided.
     ("why", &["store", "scheduler"]),
     ("driver", &["store", "runner", "clock", "scheduler"]),
     ("store", &["scheduler", "store_url", "clock", "tls_trouble"]),
     ("runner", &["guardian", "scheduler", "clock"]),
-    ("guardian", &["clock", "scheduler::time", "tls_trouble"]),
+    (
+        "guardian",
+        &["clock", "scheduler::time", "http_client", "tls_trouble"],
+    ),
+    (
+        "notify",
+        &[
+            "config",
+            "driver",
+            "store",
+            "clock",
+            "scheduler",
+            "http_client",
+            "tls_trouble",
+        ],
+    ),
+    ("http_client", &["tls_trouble"]),
     // A table is validated against the present: what lies in the past for ever is an error.
     ("config", &["scheduler", "store_url", "clock"]),
     ("clock", &["scheduler::time"]),

@@ -51,9 +51,10 @@ const OTHER_READERS: [(&str, &str); 5] = [
 
 /// Where the host's clock is chosen; everything else is given one, and can be given another.
 /// Guardian and runner have no other choice: the processes they time live on this host.
-const CHOOSERS: [&str; 6] = [
+const CHOOSERS: [&str; 7] = [
     "src/clock",
     "src/cli",
+    "src/daemon",
     "src/guardian",
     "src/runner",
     "src/store/url.rs",
@@ -118,7 +119,7 @@ pub(crate) fn system_clocks(source: &Source) -> Vec<Finding> {
     findings.collect()
 }
 
-/// A log target (`soloist::output`) is no key.
+/// A log target (`soloist::output`) is no key, and nor is a URN (`urn:soloist:problem`).
 pub(crate) fn keys(source: &Source) -> Vec<Finding> {
     if !source.is_in_src() || source.path == "src/store/redis/keys.rs" {
         return Vec::new();
@@ -126,7 +127,9 @@ pub(crate) fn keys(source: &Source) -> Vec<Finding> {
     let prefix = concat!("soloist", ":");
     let spells = |line: &str| {
         let mut found = line.match_indices(prefix);
-        found.any(|(at, _)| !line[at + prefix.len()..].starts_with(':'))
+        found.any(|(at, _)| {
+            !line[at + prefix.len()..].starts_with(':') && !line[..at].ends_with("urn:")
+        })
     };
     let lines = source.code_and_literals.lines().zip(1..);
     let findings = lines.filter(|(line, _)| spells(line)).map(|(_, line)| {

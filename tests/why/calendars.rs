@@ -71,7 +71,7 @@ fn calendars_that_are_no_longer_known_leave_a_doubt() {
         world.why("daily", "2026-11-22T22:00:00Z"),
         [
             "daily at 2026-11-22T22:00:00Z never started: it was missed.",
-            "All that fell due after 2026-11-20T21:00:00Z and up to 2026-11-23T22:00:00Z was missed: no replica claimed it: all were away, or the store was.",
+            "All that fell due after 2026-11-20T21:00:00Z and up to 2026-11-23T22:00:00Z was missed: nobody claimed it in time: replicas or the store were away, or no table in force had the job.",
             "r1 recorded that at 2026-11-24T22:00:00Z. The schedule of that time was `0 22 * * *`, on days that its calendars left; which those were is no longer known.",
         ]
     );

@@ -65,7 +65,7 @@ fn what_waited_for_room_and_what_nobody_claimed_say_so() {
         ),
         (
             Late::Away,
-            "It began 12.0s after its instant: no replica claimed it before: all were away or full, or did not reach the store.",
+            "It began 12.0s after its instant: nobody claimed it before: replicas were away or full, did not reach the store, or had no table in force that has the job.",
         ),
     ] {
         let (_, mut world) = daily();

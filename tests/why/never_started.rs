@@ -193,7 +193,7 @@ fn what_an_outage_left_behind_is_told_by_the_line_that_covers_it() {
         world.why("minutely", "22:04:00"),
         [
             "minutely at 2026-11-20T22:04:00Z never started: it was missed.",
-            "All that fell due after 2026-11-20T21:59:00Z and up to 2026-11-20T22:09:00Z was missed: no replica claimed it: all were away, or the store was.",
+            "All that fell due after 2026-11-20T21:59:00Z and up to 2026-11-20T22:09:00Z was missed: nobody claimed it in time: replicas or the store were away, or no table in force had the job.",
             "r1 recorded that at 2026-11-20T22:10:00Z. The schedule of that time was `* * * * *`.",
             "By `catch_up = \"latest\"` only the newest of those that nobody could claim still runs; the others are missed.",
         ]
@@ -356,7 +356,7 @@ fn what_an_unreadable_schedule_had_is_told_with_a_doubt() {
         world.why("minutely", "21:55:00"),
         [
             "minutely at 2026-11-20T21:55:00Z never started: it was missed.",
-            "All that fell due after 2026-11-20T21:50:00Z and up to 2026-11-20T21:58:00Z was missed: no replica claimed it: all were away, or the store was.",
+            "All that fell due after 2026-11-20T21:50:00Z and up to 2026-11-20T21:58:00Z was missed: nobody claimed it in time: replicas or the store were away, or no table in force had the job.",
             "r1 recorded that at 2026-11-20T22:10:00Z. The schedule of that time, `on every full moon`, can't be read any more; the one of today has this instant.",
             "By `catch_up = \"latest\"` only the newest of those that nobody could claim still runs; the others are missed.",
         ]

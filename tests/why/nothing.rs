@@ -2,7 +2,7 @@
 
 use soloist::scheduler::lease::{OrderKind, Origin, ScheduleChange};
 
-use crate::world::{World, job};
+use crate::world::{World, job, job_in};
 
 #[test]
 fn what_is_no_occurrence_has_neighbours() {
@@ -182,6 +182,17 @@ fn the_schedule_of_the_time_decides_and_not_the_one_of_today() {
     );
     let told = world.why("daily", "2026-11-22T20:00:00Z");
     assert_eq!(told[0], "daily at 2026-11-22T20:00:00Z is still to come.");
+}
+
+#[test]
+fn schedules_that_differ_in_their_zone_alone_are_told_apart_by_it() {
+    let mut world = World::new([job("daily", "0 22 * * *")]);
+    let (gap, fold) = Default::default();
+    let elsewhere = job_in("daily", "0 22 * * *", "Asia/Tokyo", gap, fold);
+    world.table = Some(vec![elsewhere]);
+    let told = world.why("daily", "2026-11-20T13:00:00Z");
+    let last = "This table has the schedule `0 22 * * * in Asia/Tokyo`, the ledger `0 22 * * * in UTC`: no replica has taken up the table's yet.";
+    assert_eq!(told.last().map(String::as_str), Some(last), "{told:#?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Who could claim what is open, and what is to be expected of what is to come.
 
-use soloist::scheduler::lease::OrderKind;
+use soloist::scheduler::job::Job;
+use soloist::scheduler::lease::{Definition, OrderKind};
 use soloist::scheduler::policy::Concurrency;
 
 use crate::world::{World, at, job, tag};
@@ -148,4 +149,78 @@ fn a_trigger_that_the_ledger_may_have_lost_is_not_just_no_occurrence() {
     );
     let told = world.why("manual", "22:05:00.001");
     assert_eq!(told.len(), 2, "{told:#?}");
+}
+
+#[test]
+fn an_older_definition_is_said_to_be_that_and_who_has_the_newer_one() {
+    let defined = |digest: &str, revision| Job {
+        definition: Definition {
+            digest: digest.to_owned(),
+            revision,
+        },
+        ..job("daily", "0 22 * * *")
+    };
+    let (old, new) = (defined("aa", None), defined("bb", Some(2)));
+    let mut world = World::new([old.clone()]);
+    world.register(&new, None);
+    world.set("22:00:05");
+    for (replica, digest, job) in [("r1", "old", &old), ("r2", "new", &new)] {
+        world.alive(replica, |info| info.digest = digest.to_owned());
+        world.publish(replica, digest, job);
+    }
+    let last = |world: &World| world.why("daily", "22:00:00").pop();
+    let told = |whose: &str| {
+        Some(format!(
+            "This table's definition of the job (aa) is older than the one in force (bb (revision 2)), which {whose}: replicas with this table leave the job to those with that one."
+        ))
+    };
+    assert_eq!(last(&world), told("r2 has"));
+    world.alive("r3", |info| info.digest = "new".to_owned());
+    assert_eq!(last(&world), told("r2 and r3 have"));
+    world.set("22:01:05");
+    world.alive("r1", |info| info.digest = "old".to_owned());
+    world.set("22:01:10");
+    assert_eq!(last(&world), told("no replica that is alive has"));
+    // One that is in force is not outdated, nor is one that the ledger doesn't know.
+    for job in [new, defined("cc", None)] {
+        world.table = Some(vec![job]);
+        let last = last(&world).expect("a line");
+        assert!(!last.contains("definition"), "{last}");
+    }
+}
+
+#[test]
+fn what_a_newer_table_lacks_is_claimed_by_nobody_and_who_has_that_table_is_told() {
+    let daily = job("daily", "0 22 * * *");
+    let mut world = World::new([daily.clone()]);
+    let other = job("other", "@manual");
+    for (replica, digest, job) in [
+        ("r1", "old", &daily),
+        ("r2", "old", &daily),
+        ("r3", "new", &other),
+    ] {
+        world.alive(replica, |info| info.digest = digest.to_owned());
+        world.publish(replica, digest, job);
+    }
+    let nobody = "obody claims it: r3 has a newer table, which lacks the job, and replicas with an older one start nothing of it.";
+    let told = world.why("daily", "22:00:00");
+    let outlook = format!("As things are now: n{nobody}");
+    assert_eq!(told.last(), Some(&outlook), "{told:#?}");
+    world.set("22:00:05");
+    let all = |world: &World, last: &str| {
+        for (replica, digest) in [("r1", "old"), ("r2", "old"), ("r3", last)] {
+            world.alive(replica, |info| info.digest = digest.to_owned());
+        }
+    };
+    all(&world, "new");
+    assert_eq!(last_line_before_remarks(&world), format!("N{nobody}"));
+    // Also to those who have that table, or none.
+    world.table = Some(Vec::new());
+    assert_eq!(last_line_before_remarks(&world), format!("N{nobody}"));
+    world.table = Some(vec![daily]);
+    all(&world, "old");
+    assert_eq!(
+        last_line_before_remarks(&world),
+        "Any of these may claim it: r1, r2, r3."
+    );
 }

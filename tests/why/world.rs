@@ -8,9 +8,10 @@ use jiff::tz::TimeZone;
 use soloist::clock::Clock;
 use soloist::scheduler::job::{Job, JobName, Program};
 use soloist::scheduler::lease::{
-    Answered, AttemptDetail, Caller, Claim, ClaimAnswer, Dependents, Enrolment, FencingToken,
-    Grant, Occurrence, Order, OrderAnswer, OrderKind, Outcome, Output, Registration, Release,
-    Renewal, RenewalAnswer, Replica, RunId, ScheduleChange, Scope, Seen,
+    Answered, AttemptDetail, Caller, Claim, ClaimAnswer, Definition, Dependents, Enrolment,
+    FencingToken, Grant, Occurrence, Order, OrderAnswer, OrderKind, Outcome, Output,
+    PublishedTable, Registration, Release, Renewal, RenewalAnswer, Replica, RunId, ScheduleChange,
+    Scope, Seen,
 };
 use soloist::scheduler::policy::Tags;
 use soloist::scheduler::schedule::{DstFold, DstGap, Schedule};
@@ -141,6 +142,8 @@ impl World {
             job: job.name.clone(),
             schedule: job.schedule.identity(),
             enabled: job.enabled,
+            definition: job.definition.clone(),
+            over: None,
             change,
             retention: job.retention,
             again: false,
@@ -156,6 +159,7 @@ impl World {
             seen: Seen {
                 settled_until: Some(at(settled_until)),
                 pause: None,
+                force: None,
             },
             ..Enrolment::of(job)
         };
@@ -255,6 +259,7 @@ impl World {
             output: Output::default(),
             retention: claim.retention,
             dependents: claim.dependents.clone(),
+            telling: None,
         };
         let caller = Self::caller(replica);
         let asked = self.store.release(&caller, std::slice::from_ref(&release));
@@ -304,6 +309,20 @@ impl World {
         change(&mut info);
         let caller = Self::caller(replica);
         let asked = self.store.observe(&caller, &info, Scope::Overdue);
+        self.runtime.block_on(asked).expect("an answer");
+    }
+
+    /// A replica shows its table of one job.
+    pub(crate) fn publish(&self, replica: &str, digest: &str, job: &Job) {
+        let table = PublishedTable {
+            table: Definition {
+                digest: digest.to_owned(),
+                revision: job.definition.revision,
+            },
+            jobs: [(job.name.clone(), job.definition.digest.clone())].into(),
+        };
+        let caller = Self::caller(replica);
+        let asked = self.store.publish(&caller, &table);
         self.runtime.block_on(asked).expect("an answer");
     }
 

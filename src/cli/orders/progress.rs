@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use crate::cli::history::how_it_ended;
 use crate::cli::output::short_duration;
-use crate::cli::tags;
+use crate::orders::absence;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{OrderKind, Outcome};
-use crate::scheduler::policy::{Tags, matches};
+use crate::scheduler::policy::Tags;
 use crate::scheduler::time::Timestamp;
-use crate::store::{AttemptRecord, JobState, LastAttempt, ReplicaState, Snapshot, Standing};
+use crate::store::{AttemptRecord, JobState, LastAttempt, Snapshot, Standing};
 
 /// How many lines of a job's past are looked through for those of an unsharded occurrence: more
 /// than a job leaves between two looks.
@@ -109,8 +109,7 @@ impl Progress {
             .filter(|line| line.scheduled_at == self.scheduled_at);
         let own: Vec<&AttemptRecord> = own.collect();
         self.shards = self.shards.max(attempts.len());
-        let mut news: Vec<String> = own.iter().rev().map(|line| ended(line)).collect();
-        news.extend(running(&attempts));
+        let mut news = course(&attempts, &own);
         news.retain(|line| self.told.insert(line.clone()));
         let waits = state.is_some_and(|state| {
             let waiting = &state.waiting;
@@ -234,7 +233,7 @@ impl Progress {
         if attempts.iter().any(is_running) {
             return None;
         }
-        if let Some(absence) = absence(now, snapshot, &self.run_on) {
+        if let Some(absence) = absence(now, snapshot, &self.job, &self.run_on) {
             return Some(absence);
         }
         if !snapshot.grace.is_zero() {
@@ -263,20 +262,6 @@ impl Progress {
     }
 }
 
-/// Why no replica would take an occurrence now, if none would.
-pub(super) fn absence(now: Timestamp, snapshot: &Snapshot, run_on: &Tags) -> Option<String> {
-    let alive = snapshot.replicas.iter().filter(|one| one.is_alive(now));
-    let alive: Vec<&ReplicaState> = alive.collect();
-    let fitting = alive.iter().filter(|one| matches(run_on, &one.info.tags));
-    let why = match (alive.len(), fitting.clone().count()) {
-        (0, _) => "none is alive".to_owned(),
-        (_, 0) => format!("none that is alive has {}", tags::list(run_on)),
-        _ if fitting.clone().all(|one| one.info.declines) => "all are full or draining".to_owned(),
-        _ => return None,
-    };
-    Some(format!("waits for a replica: {why}"))
-}
-
 fn ending(attempt: &LastAttempt) -> Option<Outcome> {
     match attempt.standing {
         Standing::Ended(outcome) => Some(outcome),
@@ -289,22 +274,35 @@ fn worst(ends: impl IntoIterator<Item = Outcome>) -> Option<Outcome> {
     ends.max_by_key(|outcome| *outcome != Outcome::Succeeded)
 }
 
-/// A line for each attempt that runs.
-fn running(attempts: &[&LastAttempt]) -> Vec<String> {
+/// A line for each attempt that ended, and for each that runs. What ran when the snapshot was
+/// taken may have its end among the lines, which were read after it: its claim comes before that.
+fn course(attempts: &[&LastAttempt], lines: &[&AttemptRecord]) -> Vec<String> {
     let total = attempts.len();
     let runs = attempts.iter().enumerate();
-    let runs = runs.filter(|(_, one)| matches!(one.standing, Standing::Running { .. }));
-    runs.map(|(shard, one)| {
-        let prefix = match total {
-            1 => String::new(),
-            _ => format!("shard {shard} of {total}: "),
+    let mut runs: Vec<_> = runs
+        .filter(|(_, one)| matches!(one.standing, Standing::Running { .. }))
+        .collect();
+    let mut told = Vec::new();
+    for line in lines.iter().rev() {
+        let shard = line.detail.shard.map_or(0, |(shard, _)| shard as usize);
+        let is_its = |(number, one): &mut (usize, &&LastAttempt)| {
+            *number == shard && one.attempt == line.attempt
         };
-        format!(
-            "{prefix}claimed by {} as attempt {}",
-            one.replica, one.attempt
-        )
-    })
-    .collect()
+        let its = runs.extract_if(.., is_its);
+        told.extend(its.map(|(shard, one)| claimed(shard, total, one)));
+        told.push(ended(line));
+    }
+    told.extend(runs.iter().map(|(shard, one)| claimed(*shard, total, one)));
+    told
+}
+
+fn claimed(shard: usize, total: usize, one: &LastAttempt) -> String {
+    let prefix = match total {
+        1 => String::new(),
+        _ => format!("shard {shard} of {total}: "),
+    };
+    let (replica, attempt) = (&one.replica, one.attempt);
+    format!("{prefix}claimed by {replica} as attempt {attempt}")
 }
 
 /// A line of the ledger in words.

@@ -10,7 +10,7 @@ use crate::config::values::ValueError;
 use crate::scheduler::schedule::DaySet;
 use crate::scheduler::schedule::day_set::YEARS;
 
-const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+pub(in crate::config) const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 const DATE_HINT: &str = "a date is `\"2026-12-25\"`, a range `\"2026-12-24..2027-01-01\"`, and without the year it is every year's: `\"12-25\"`, `\"12-24..01-01\"`";
 const WEEKDAY_HINT: &str = "days are SUN, MON, TUE, WED, THU, FRI, SAT; a range is `\"MON-FRI\"`";

@@ -12,8 +12,8 @@ use crate::config::values::ValueError;
 /// The largest iCalendar file, in bytes: some 10,000 events. Beyond it lies somebody's mailbox.
 const FILE_LIMIT: u64 = 4 * 1024 * 1024;
 
-/// Reads a file.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, ValueError> {
+/// Reads a file; `table` is what messages call the one that names it.
+pub(super) fn read(path: &Path, table: &str) -> Result<Vec<u8>, ValueError> {
     let failed = |message: &str, hint: &str| ValueError {
         message: message.into(),
         hint: hint.into(),
@@ -21,11 +21,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ValueError> {
     let failed_io = |error: std::io::Error| {
         let hint = match error.kind() {
             std::io::ErrorKind::NotFound => {
-                "a relative path begins at the directory that jobs.toml is in"
+                format!("a relative path begins at the directory that {table} is in")
             }
-            _ => "the file must be readable by the user that soloist runs as",
+            _ => "the file must be readable by the user that soloist runs as".into(),
         };
-        failed(&error_text(&error), hint)
+        failed(&error_text(&error), &hint)
     };
     if !std::fs::metadata(path).map_err(failed_io)?.is_file() {
         return Err(failed(

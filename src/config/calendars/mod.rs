@@ -19,6 +19,7 @@ use super::job::Keys;
 use super::names::nearest;
 use super::raw::{Entry, RawJob, Value, kind_of};
 use super::read::{Reader, Text};
+use super::sources::note;
 use super::values::ValueError;
 use crate::scheduler::job::check_name;
 use crate::scheduler::schedule::{Calendar, DayFilter, DaySet, Schedule};
@@ -26,6 +27,8 @@ use crate::scheduler::schedule::{Calendar, DayFilter, DaySet, Schedule};
 mod dates;
 mod file;
 mod ics;
+
+pub(super) use dates::WEEKDAYS;
 
 #[cfg(test)]
 mod tests;
@@ -51,18 +54,19 @@ struct Source {
     is_whole: bool,
 }
 
-/// Reads all calendars; files are looked for beside the table.
-pub(super) fn read(reader: &mut Reader<'_>, raw: &[RawJob<'_>], path: &str) -> Calendars {
-    let beside = Path::new(path).parent().map(Path::to_path_buf);
-    let beside = beside.unwrap_or_default();
-    let sources = raw.iter().map(|raw| read_one(reader, raw, &beside));
+/// Reads all calendars; files are looked for beside the file that names them.
+pub(super) fn read<'r>(
+    reader: &mut Reader<'_>,
+    raw: impl Iterator<Item = &'r RawJob<'r>>,
+) -> Calendars {
+    let sources = raw.map(|raw| read_one(reader, raw));
     Calendars {
         sources: sources.collect(),
         ..Calendars::default()
     }
 }
 
-fn read_one(reader: &mut Reader<'_>, raw: &RawJob<'_>, beside: &Path) -> Source {
+fn read_one(reader: &mut Reader<'_>, raw: &RawJob<'_>) -> Source {
     let mut source = Source {
         name: raw.name.into(),
         days: DaySet::default(),
@@ -101,7 +105,7 @@ fn read_one(reader: &mut Reader<'_>, raw: &RawJob<'_>, beside: &Path) -> Source 
         source.is_whole &= add(reader, entry, &mut source.days, dates::add_weekdays);
     }
     if let Some(entry) = section.get("ical") {
-        match read_ical(reader, entry, beside) {
+        match read_ical(reader, entry) {
             Some(contents) => {
                 source.days.insert_all(&contents.days);
                 source.spans = contents.spans;
@@ -172,10 +176,14 @@ fn one_or_more(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Vec<Text>> 
     all.then_some(texts)
 }
 
-fn read_ical(reader: &mut Reader<'_>, entry: &Entry<'_>, beside: &Path) -> Option<ics::Contents> {
+fn read_ical(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<ics::Contents> {
     let text = reader.full_text(entry)?;
-    let path: PathBuf = beside.join(&text.value);
-    let bytes = match file::read(&path) {
+    let path: PathBuf = reader.map.directory(text.span.start).join(&text.value);
+    note(&mut reader.sources.calendars, &path);
+    let table = reader.map.file(text.span.start);
+    let included = table.filter(|file| file.start > 0);
+    let table = included.map_or("jobs.toml", |file| &file.name);
+    let bytes = match file::read(&path, table) {
         Ok(bytes) => bytes,
         Err(error) => {
             let message = format!("failed to read `{}`: {}", path.display(), error.message);
@@ -316,7 +324,7 @@ fn find(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Vec<usize>> {
         let diagnostic =
             Diagnostic::error(name.span, format!("there is no calendar `{}`", name.value));
         // A line that could not be read may have been its beginning.
-        reader.problems.push_missing(diagnostic.hint(hint));
+        reader.problems.push_unknown(diagnostic.hint(hint));
         all = false;
     }
     all.then_some(found)

@@ -13,11 +13,9 @@ use std::ops::{Range, RangeInclusive};
 
 use toml::de::DeValue;
 
-use self::template::{Named, Shape};
-use self::values::{
-    Fragment, check_header_name, check_header_value, check_method, check_status, check_url,
-    may_have_body, parse_statuses, sample,
-};
+pub(super) use self::template::{Named, Shape};
+use self::values::{Fragment, check_method, check_status, may_have_body, parse_statuses};
+pub(super) use self::values::{STATUSES, check_header_name, check_header_value, check_url, sample};
 use super::diagnostics::Diagnostic;
 use super::keys::{self, JOB_KEYS};
 use super::names::nearest;
@@ -27,7 +25,7 @@ use super::values::ValueError;
 use crate::scheduler::request::{ExpectStatus, HttpRequest, Template};
 
 /// Keys of `http`.
-const HTTP_KEYS: [&str; 5] = ["url", "method", "headers", "body", "expect_status"];
+pub(super) const HTTP_KEYS: [&str; 5] = ["url", "method", "headers", "body", "expect_status"];
 
 /// Keys that people look for here, and what there is instead.
 const INSTEAD: [(&str, &str); 4] = [

@@ -14,11 +14,11 @@ use crate::scheduler::request::Template;
 use super::values::sample;
 
 /// A value of `http` by its name.
-pub(super) type Named<'n, 't> = (&'n str, &'t Value<'t>);
+pub(in crate::config) type Named<'n, 't> = (&'n str, &'t Value<'t>);
 
 /// Which parts of a value may be secrets.
 #[derive(Clone, Copy)]
-pub(super) enum Shape {
+pub(in crate::config) enum Shape {
     /// All of it.
     Secret,
     /// User, password and query.
@@ -27,7 +27,7 @@ pub(super) enum Shape {
 
 impl Reader<'_> {
     /// A string with its references filled in or left to attempts, and its place.
-    pub(super) fn template(
+    pub(in crate::config) fn template(
         &mut self,
         (name, value): Named<'_, '_>,
         shape: Shape,
@@ -35,26 +35,25 @@ impl Reader<'_> {
         let span = value.span();
         let whole = 0..span.len();
         let secret = match (value.get_ref(), shape) {
-            (DeValue::String(_), Shape::Url) => secret_parts_of_url(&self.source[span.clone()]),
+            (DeValue::String(_), Shape::Url) => secret_parts_of_url(self.map.text(&span)),
             (DeValue::String(_), Shape::Secret) => vec![whole],
             _ => Vec::new(),
         };
-        let written = &self.source[span.clone()];
-        for literal in literal_parts(written) {
+        for literal in literal_parts(self.map.text(&span)) {
             let parts = secret.iter().map(|part| {
                 span.start + part.start.max(literal.start)..span.start + part.end.min(literal.end)
             });
             self.secrets.extend(parts.filter(|part| !part.is_empty()));
         }
         let text = self.named_text((name, value))?;
-        let filled = fill_for_attempts(&text.value, self.env);
+        let filled = fill_for_attempts(&text.value, self.env, &mut self.sources.secrets);
         let template = filled.map_err(|errors| self.unfilled(&text, errors)).ok()?;
         self.refuse_nul(&template.fill(sample), &span)?;
         Some((template, span))
     }
 
     /// A string as it is written.
-    pub(super) fn named_text(&mut self, (name, value): Named<'_, '_>) -> Option<Text> {
+    pub(in crate::config) fn named_text(&mut self, (name, value): Named<'_, '_>) -> Option<Text> {
         let Some(text) = value.get_ref().as_str() else {
             self.hide(value);
             let hint = match written(value) {

@@ -10,7 +10,7 @@ use crate::config::values::ValueError;
 use crate::scheduler::variable::Variable;
 
 /// Statuses that an answer can end with; those below announce another.
-const STATUSES: RangeInclusive<u16> = 200..=599;
+pub(in crate::config) const STATUSES: RangeInclusive<u16> = 200..=599;
 
 /// Methods that everybody knows; any other in capitals is taken as well.
 const METHODS: [&str; 8] = [
@@ -49,7 +49,7 @@ fn error<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, Va
 }
 
 /// What a variable might be, so that a text with variables can be checked before there is any.
-pub(super) fn sample(variable: Variable) -> String {
+pub(in crate::config) fn sample(variable: Variable) -> String {
     let text = match variable {
         Variable::ScheduledAt => "2026-11-20T22:00:00Z",
         Variable::RunId => "0192f0c1-7a6e-7d3b-9c55-0f4b8f1d2a3e",
@@ -60,7 +60,7 @@ pub(super) fn sample(variable: Variable) -> String {
 }
 
 /// Whether a text is a URL that can be asked; says whether it has a fragment.
-pub(super) fn check_url(url: &str) -> Result<Fragment, ValueError> {
+pub(in crate::config) fn check_url(url: &str) -> Result<Fragment, ValueError> {
     const EXAMPLE: &str = "for example `url = \"https://shop.example/close-expired-orders\"`";
     if url.is_empty() {
         return error("is empty", EXAMPLE);
@@ -98,7 +98,7 @@ pub(super) fn check_url(url: &str) -> Result<Fragment, ValueError> {
 
 /// Whether a URL has something after a `#`, which is never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fragment {
+pub(in crate::config) enum Fragment {
     /// It hasn't.
     None,
     /// It has.
@@ -134,7 +134,7 @@ pub(super) fn may_have_body(method: &str) -> bool {
 }
 
 /// Whether the table may set a header of this name.
-pub(super) fn check_header_name(name: &str) -> Result<(), ValueError> {
+pub(in crate::config) fn check_header_name(name: &str) -> Result<(), ValueError> {
     // RFC 9110, 5.6.2: token.
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(is_token) {
@@ -156,7 +156,7 @@ pub(super) fn check_header_name(name: &str) -> Result<(), ValueError> {
 }
 
 /// Whether a text can be the value of a header.
-pub(super) fn check_header_value(value: &str) -> Result<(), ValueError> {
+pub(in crate::config) fn check_header_value(value: &str) -> Result<(), ValueError> {
     if value.chars().all(|c| c == '\t' || (' '..='~').contains(&c)) {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! What a table's digest goes by, and what it doesn't.
 
-use super::read;
+use super::{Strictness, read, read_as};
 
 fn digest(source: &str) -> String {
     let config = read(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
@@ -99,4 +99,14 @@ fn no_secret_is_in_a_digest() {
         digest(TABLE),
         digest(&TABLE.replace("hunter2", "correct-horse"))
     );
+}
+
+/// An order makes a job known by a table that was read to look.
+#[test]
+fn a_table_that_is_read_to_look_has_the_digest_of_the_one_that_runs() {
+    let table = format!(
+        "[notify.ops]\nwebhook = \"https://h/hunter2\"\n[defaults.notify]\nto = \"ops\"\nping = \"https://h/hunter2\"\nping_output = true\n{TABLE}"
+    );
+    let looked = read_as(&table, Strictness::Look).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(looked.digest(), digest(&table));
 }

@@ -2,32 +2,16 @@
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
-use std::sync::Arc;
-use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use percent_encoding::percent_decode_str;
-use ureq::config::Config;
 use ureq::http::{Request, Response, header};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body};
 use url::Url;
 
 use super::HttpCall;
-use super::failure::{NameNotFound, Place};
-
-/// How long it may take to find a host's addresses and get a connection, TLS included. Far
-/// longer than any that comes about, and short enough to name the cause within a job's minute.
-pub(super) const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+use crate::http_client::{Place, agent, bare, basic};
 
 /// What is read, and written, of an answer at a time.
 const CHUNK_LENGTH: usize = 16 * 1024;
-
-/// Who is asking.
-const USER_AGENT: &str = concat!("soloist/", env!("CARGO_PKG_VERSION"));
 
 /// Methods whose request announces its length even where it is nothing (RFC 9110, 8.6).
 const ANNOUNCING: [&str; 3] = ["POST", "PUT", "PATCH"];
@@ -37,7 +21,7 @@ pub(super) fn perform(call: &HttpCall, answer: &mut impl Write) -> Result<(), St
         format!("the URL of the job makes no sense once it is filled in ({error}): see `url`")
     })?;
     let place = Place::of(&call.method, &url);
-    let agent = agent(&url)?;
+    let agent = agent(&url, None)?;
     let request = request(call, &url)
         .map_err(|error| format!("{place} can't be asked for: {error}; see the job's `http`"))?;
     let mut response = send(&agent, call, request).map_err(|error| place.explain(&error))?;
@@ -53,56 +37,9 @@ pub(super) fn perform(call: &HttpCall, answer: &mut impl Write) -> Result<(), St
     passed_on
 }
 
-/// Nothing of it is shared with any other request.
-fn agent(url: &Url) -> Result<Agent, String> {
-    let mut config = Agent::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .allow_non_standard_methods(true)
-        .proxy(None)
-        .user_agent(USER_AGENT)
-        .timeout_connect(Some(CONNECT_LIMIT))
-        .timeout_resolve(Some(CONNECT_LIMIT));
-    if url.scheme() == "https" {
-        config = config.tls_config(tls()?);
-    }
-    let connector = DefaultConnector::default();
-    Ok(Agent::with_parts(
-        config.build(),
-        connector,
-        Names::default(),
-    ))
-}
-
-fn tls() -> Result<TlsConfig, String> {
-    let found = rustls_native_certs::load_native_certs();
-    if found.certs.is_empty() {
-        let mut why = String::new();
-        for error in &found.errors {
-            // Writing to a string can't fail.
-            let _ = write!(why, " ({error})");
-        }
-        return Err(format!(
-            "no certificate to trust was found on this host{why}: install ca-certificates, or name a file of certificates by SSL_CERT_FILE in soloist's environment"
-        ));
-    }
-    let certificates = found.certs.iter();
-    let roots: Vec<_> = certificates
-        .map(|certificate| Certificate::from_der(certificate).to_owned())
-        .collect();
-    Ok(TlsConfig::builder()
-        .root_certs(RootCerts::from(roots))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build())
-}
-
 /// All but the body.
 fn request(call: &HttpCall, url: &Url) -> Result<Request<()>, String> {
-    let mut bare = url.clone();
-    bare.set_fragment(None);
-    let without_user = bare.set_username("").and_then(|()| bare.set_password(None));
-    without_user.map_err(|()| "its URL has no host")?;
+    let bare = bare(url)?;
     let builder = Request::builder().method(&*call.method).uri(bare.as_str());
     let mut request = builder.body(()).map_err(|error| error.to_string())?;
     // ureq keeps the letters of a name with a request that is built its own way, for methods
@@ -122,17 +59,6 @@ fn request(call: &HttpCall, url: &Url) -> Result<Request<()>, String> {
     *request.headers_mut() = headers.clone();
     *request.extensions_mut() = extensions.clone();
     Ok(request)
-}
-
-/// User and password of the URL, as a header (RFC 7617).
-fn basic(url: &Url) -> Option<String> {
-    if url.username().is_empty() && url.password().is_none() {
-        return None;
-    }
-    let mut pair: Vec<u8> = percent_decode_str(url.username()).collect();
-    pair.push(b':');
-    pair.extend(percent_decode_str(url.password().unwrap_or_default()));
-    Some(format!("Basic {}", BASE64_STANDARD.encode(pair)))
 }
 
 fn send(
@@ -219,24 +145,5 @@ fn shown(url: &Url, path_is_secret: bool) -> String {
     match path_is_secret {
         true => origin,
         false => format!("{origin}{}", url.path()),
-    }
-}
-
-/// The system's resolver, whose failures can be told from others.
-#[derive(Debug, Default)]
-struct Names(DefaultResolver);
-
-impl Resolver for Names {
-    fn resolve(
-        &self,
-        uri: &ureq::http::Uri,
-        config: &Config,
-        timeout: NextTimeout,
-    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let found = self.0.resolve(uri, config, timeout);
-        found.map_err(|error| match error {
-            ureq::Error::Io(error) => ureq::Error::Other(Box::new(NameNotFound(error))),
-            other => other,
-        })
     }
 }

@@ -4,6 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Signal, geteuid};
+use rustix::thread::no_new_privs;
 
 use super::census::{Census, Whose};
 use super::process::Process;
@@ -141,7 +142,9 @@ fn wake_guardians(below_stopped: Vec<(Leftover, Vec<Process>)>) {
 
 /// What this user can't look at.
 fn unseen() -> Option<String> {
-    let all_seen = geteuid().is_root() || Process::read(1).is_some();
+    // Where no program may gain rights, nothing that a job starts can be another user's.
+    let is_all_own = no_new_privs().unwrap_or(false);
+    let all_seen = is_all_own || geteuid().is_root() || Process::read(1).is_some();
     (!all_seen).then(|| {
         "processes of other users are hidden here (`hidepid` of /proc): what a job started by \
          way of a setuid program is not found"

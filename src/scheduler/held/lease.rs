@@ -36,6 +36,8 @@ pub(super) struct Lease {
     /// There is something to hear that the renewal on its way may have come too early for.
     renew_again: bool,
     stopping: Option<StopReason>,
+    /// When people are told that it takes long.
+    warn_at: Option<BootTime>,
     /// When a drain stops it.
     pub(super) drain_at: Option<BootTime>,
     pub(super) ended: Option<Ended>,
@@ -73,7 +75,13 @@ pub(in crate::scheduler) enum AfterRenewal {
 
 impl Lease {
     /// One that was asked for at `sent`.
-    pub(super) fn granted(job: Arc<Job>, claim: Claim, grant: Grant, sent: BootTime) -> Self {
+    pub(super) fn granted(
+        job: Arc<Job>,
+        claim: Claim,
+        grant: Grant,
+        sent: BootTime,
+        now: BootTime,
+    ) -> Self {
         let margins = Margins::of(claim.ttl);
         let trust_until = margins.trust_until(sent, grant.remaining);
         Self {
@@ -84,6 +92,7 @@ impl Lease {
             renewing: false,
             renew_again: false,
             stopping: None,
+            warn_at: job.warn_after.map(|after| now + after),
             drain_at: None,
             ended: None,
             job,
@@ -242,6 +251,21 @@ impl Lease {
             .then(|| self.stop(StopReason::Draining, self.job.kill_grace))
     }
 
+    /// Says once that the attempt takes longer than `warn_after`.
+    pub(super) fn warn_if_due(&mut self, now: BootTime) -> Option<Notice> {
+        if self.ended.is_some() || self.stopping.is_some() {
+            return None;
+        }
+        self.warn_at.take_if(|at| now >= *at)?;
+        Some(Notice::Slow {
+            occurrence: self.claim.occurrence.clone(),
+            attempt: self.grant.attempt,
+            token: self.grant.token,
+            run_id: self.claim.run_id,
+            warn_after: self.job.warn_after.unwrap_or_default(),
+        })
+    }
+
     /// Somebody else may be running it: no grace is left.
     fn lost(&mut self) -> Option<Stop> {
         if self.ended.is_some() || self.stopping == Some(StopReason::LeaseLost) {
@@ -371,6 +395,7 @@ impl Lease {
         match self.stopping {
             None => renewal
                 .min(self.stop_at())
+                .min(self.warn_at.unwrap_or(FAR_FUTURE))
                 .min(self.drain_at.unwrap_or(FAR_FUTURE)),
             Some(StopReason::LeaseExpiring | StopReason::LeaseLost) => renewal,
             Some(_) => renewal.min(self.stop_at()),

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Dependents, FencingToken, Held, Occurrence, Origin, Retention, RunId};
+use super::{
+    Definition, Dependents, FencingToken, Force, Held, Lineage, Occurrence, Origin, Retention,
+    RunId, Untold,
+};
 use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::policy::Tags;
 use crate::scheduler::time::Timestamp;
@@ -20,6 +23,12 @@ pub struct Enrolment {
     pub schedule: String,
     /// What falls due while it is not is skipped.
     pub enabled: bool,
+    /// All that the table says of it, in short. Where the ledger has a newer one in force, the
+    /// enrolment changes nothing; one that says nothing is as good as any.
+    pub definition: Definition,
+    /// The definition in force, of which the caller knows that no live replica has it any more:
+    /// while it is still in force, an older one takes its place.
+    pub over: Option<String>,
     /// Set where the ledger had another schedule, and it was looked at what that means.
     pub change: Option<ScheduleChange>,
     /// How much of its past is kept.
@@ -38,6 +47,8 @@ pub struct Seen {
     /// The newest pause. It is told once, when it is heard that data were lost: somebody may have
     /// ended it later.
     pub pause: Option<SeenPause>,
+    /// Which definition was in force, and which were known.
+    pub force: Option<Force>,
 }
 
 impl Enrolment {
@@ -47,6 +58,8 @@ impl Enrolment {
             job: job.name.clone(),
             schedule: job.schedule.identity(),
             enabled: job.enabled,
+            definition: job.definition.clone(),
+            over: None,
             change: None,
             retention: job.retention,
             again: false,
@@ -104,6 +117,11 @@ pub struct Registration {
     /// The ledger has another schedule of it, and nothing was done: the enrolment is to be
     /// sent again with the [`ScheduleChange`].
     pub former_schedule: Option<String>,
+    /// Another definition of it is in force, which is newer: nothing was changed, and nothing of
+    /// the caller's is granted.
+    pub outdated: Option<Definition>,
+    /// Which definition is in force; none where none was told yet.
+    pub force: Option<Force>,
     /// For how long the ledger remembers that a table has it, without being told again.
     pub fresh_for: Duration,
     /// What of it anybody may claim, also where it has waited for so long that no look shows it.
@@ -147,6 +165,18 @@ pub enum OrderKind {
     Kill,
 }
 
+impl OrderKind {
+    /// In a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OrderKind::Trigger => "trigger",
+            OrderKind::Pause => "pause",
+            OrderKind::Resume => "resume",
+            OrderKind::Kill => "kill",
+        }
+    }
+}
+
 /// What came of an [`Order`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrderAnswer {
@@ -179,6 +209,9 @@ pub enum OrderAnswer {
         scheduled_at: Timestamp,
         /// How many of them run.
         running: u32,
+        /// How many that only waited for their turn were withdrawn; the occurrence is the first of
+        /// them. None where one had been begun.
+        withdrawn: u32,
     },
     /// Nothing of it runs, or waits to be tried again.
     Idle,
@@ -200,6 +233,8 @@ pub struct Observation {
     pub leases: Vec<ObservedLease>,
     /// What anybody may claim.
     pub openings: Vec<Opening>,
+    /// News that nobody seems to tell.
+    pub untold: Vec<Untold>,
     /// When there is something new to look at: the next live lease runs out, unless it is
     /// renewed, or something may be claimed.
     pub next_look: Option<Timestamp>,
@@ -211,6 +246,10 @@ pub struct Observation {
     pub token: FencingToken,
     /// Since when the ledger remembers everything: it began then, or may have lost data.
     pub born: Timestamp,
+    /// The tables that the ledger knows, in order.
+    pub tables: Lineage,
+    /// The digests of those of which it has what they say of each job.
+    pub published: Vec<String>,
 }
 
 /// A lease as an observer sees it.
@@ -243,8 +282,18 @@ pub struct Opening {
 pub struct Peer {
     /// Which one.
     pub id: Uuid,
+    /// Its name, for people.
+    pub name: String,
     /// What it has.
     pub tags: Tags,
     /// It takes no more work for now: it is draining, or full.
     pub declines: bool,
+    /// It takes no more work for good.
+    pub draining: bool,
+    /// Its table; one that says nothing from whoever runs none.
+    pub table: Definition,
+    /// Changes with each sign of life.
+    pub beat: u64,
+    /// For how long it is taken for alive without another one.
+    pub alive_for: Duration,
 }

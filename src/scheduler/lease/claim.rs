@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, FencingToken, Late, Occurrence, RunId};
+use super::{Cause, Definition, FencingToken, Late, Occurrence, RunId, Telling};
 use crate::scheduler::job::{JobName, OnCrash};
 use crate::scheduler::policy::Concurrency;
 use crate::scheduler::time::Timestamp;
@@ -55,6 +55,9 @@ pub struct Claim {
     pub shards: u32,
     /// The attempt's id if it is granted, and the identity of this request.
     pub run_id: RunId,
+    /// The digest of what the caller's table says of the job: where another definition is in force,
+    /// nothing is granted, and nothing changes. Empty from whoever has no say in what runs.
+    pub definition: String,
     /// What becomes of the occurrence if this attempt's holder vanishes.
     pub on_crash: OnCrash,
     /// How many attempts the occurrence may have in all.
@@ -92,6 +95,8 @@ pub struct Claim {
     pub retention: Retention,
     /// The jobs that come after this one.
     pub dependents: Dependents,
+    /// What people want to be told of the job; none where they want to be told nothing.
+    pub telling: Option<Telling>,
 }
 
 impl Claim {
@@ -110,6 +115,7 @@ impl Claim {
             shard: 0,
             shards: 1,
             run_id,
+            definition: String::new(),
             on_crash: OnCrash::default(),
             max_attempts: 10,
             concurrency: Concurrency::default(),
@@ -129,6 +135,7 @@ impl Claim {
                 age: minute * 60 * 24 * 30,
             },
             dependents: Dependents::default(),
+            telling: None,
         }
     }
 }
@@ -213,6 +220,11 @@ pub enum ClaimAnswer {
     },
     /// The request arrived after its own deadline and did nothing.
     RequestExpired,
+    /// Another definition of the job is in force than the caller's; nothing was changed.
+    Outdated {
+        /// Which.
+        in_force: Definition,
+    },
 }
 
 /// The right to run one occurrence until a deadline.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AttemptDetail, Claim, Dependents, FencingToken, Grant, Occurrence, Origin, Outcome, Output,
-    Retention, RunId,
+    Retention, RunId, Telling,
 };
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::time::Timestamp;
@@ -130,6 +130,8 @@ pub struct Release {
     pub retention: Retention,
     /// The jobs that come after this one.
     pub dependents: Dependents,
+    /// What people want to be told of the job; none where they want to be told nothing.
+    pub telling: Option<Telling>,
 }
 
 impl Release {
@@ -152,6 +154,7 @@ impl Release {
             output: Output::default(),
             retention: claim.retention,
             dependents: claim.dependents.clone(),
+            telling: claim.telling.clone(),
         }
     }
 }

@@ -34,7 +34,8 @@ pub enum Late {
     },
     /// The replica that claimed it had no room for it before, and no other took it.
     Room,
-    /// No replica claimed it before: all were away, or did not reach the store.
+    /// Nobody claimed it before: replicas were away, did not reach the store, or left the job to a
+    /// newer table.
     Away,
     /// Its record was lost, and its holder wrote it anew: that is the beginning that is known.
     Reasserted,

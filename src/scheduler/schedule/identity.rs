@@ -34,6 +34,47 @@ impl DstFold {
     }
 }
 
+/// The parts of an identity: rule, zone, gap, fold, days.
+fn parts(text: &str) -> Option<[&str; 5]> {
+    let (rest, days) = text.rsplit_once(" days=")?;
+    let (rest, fold) = rest.rsplit_once(" fold=")?;
+    let (rest, gap) = rest.rsplit_once(" gap=")?;
+    let (rule, zone) = rest.rsplit_once(" zone=")?;
+    Some([rule, zone, gap, fold, days])
+}
+
+/// Two identities that differ, for people: the rules as they were written, and of what else
+/// decides only what is not the same, in words of jobs.toml.
+pub fn told_apart(before: &str, after: &str) -> [String; 2] {
+    let (Some(old), Some(new)) = (parts(before), parts(after)) else {
+        return [before, after].map(str::to_owned);
+    };
+    let days = match [old[4], new[4]] {
+        [ALL_DAYS, _] => ["on all days", "without the days that calendars take"],
+        [_, ALL_DAYS] => ["without the days that calendars take", "on all days"],
+        _ => [
+            "with other days of its calendars",
+            "with these days of its calendars",
+        ],
+    };
+    let differ = |part: usize| old[part] != new[part];
+    let words = |own: [&str; 5], days: &str| {
+        let mut text = own[0].to_owned();
+        for (part, word) in [
+            (1, format!(" in {}", own[1])),
+            (2, format!(" with dst_gap = {:?}", own[2])),
+            (3, format!(" with dst_fold = {:?}", own[3])),
+            (4, format!(" {days}")),
+        ] {
+            if differ(part) {
+                text += &word;
+            }
+        }
+        text
+    };
+    [words(old, days[0]), words(new, days[1])]
+}
+
 impl Schedule {
     /// Canonical text of all that decides when the schedule is due: its rule, zone, policies, and
     /// a number for the days that calendars leave. Equal on all replicas with equal tables; `H`
@@ -56,10 +97,7 @@ impl Schedule {
     /// The schedule of a job, from its [`Schedule::identity`]. Calendars can't be had back from
     /// that: where it had some, the schedule is due on all days. None for any other text.
     pub fn from_identity(text: &str, name: &str) -> Option<Self> {
-        let (rest, days) = text.rsplit_once(" days=")?;
-        let (rest, fold) = rest.rsplit_once(" fold=")?;
-        let (rest, gap) = rest.rsplit_once(" gap=")?;
-        let (rule, zone) = rest.rsplit_once(" zone=")?;
+        let [rule, zone, gap, fold, days] = parts(text)?;
         let hexadecimal = days.len() == 16 && days.bytes().all(|byte| byte.is_ascii_hexdigit());
         let gap = DstGap::ALL.into_iter().find(|one| one.as_str() == gap)?;
         let fold = DstFold::ALL.into_iter().find(|one| one.as_str() == fold)?;
@@ -107,6 +145,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn two_that_differ_are_told_by_what_was_written_and_what_is_not_the_same() {
+        let identity = |rule: &str, zone, gap, fold| schedule(rule, zone, gap, fold).identity();
+        let (skip, first) = (DstGap::Skip, DstFold::First);
+        let one = identity("@every 20s", "UTC", DstGap::RunAfter, first);
+        let other = identity("@every 30s", "UTC", DstGap::RunAfter, first);
+        assert_eq!(told_apart(&one, &other), ["@every 20s", "@every 30s"]);
+        let one = identity("0 3 * * *", "UTC", skip, first);
+        let other = identity("0 3 * * *", "Asia/Shanghai", skip, DstFold::Both);
+        let told = [
+            "0 3 * * * in UTC with dst_fold = \"first\"",
+            "0 3 * * * in Asia/Shanghai with dst_fold = \"both\"",
+        ];
+        assert_eq!(told_apart(&one, &other), told);
+        let some = one.replace("days=all", "days=0123456789abcdef");
+        let told = told_apart(&one, &some);
+        assert_eq!(told[0], "0 3 * * * on all days");
+        assert_eq!(told[1], "0 3 * * * without the days that calendars take");
+        let more = one.replace("days=all", "days=0123456789abcde0");
+        let told = told_apart(&more, &some);
+        assert!(told[0] != told[1] && !told[0].contains("0123"), "{told:?}");
+        assert_eq!(told_apart("x", &one), ["x", one.as_str()]);
     }
 
     #[test]

@@ -71,6 +71,7 @@ mod tests;
 pub use calendar::{Calendar, CalendarNames, DayFilter, Exclusion};
 pub use day_set::DaySet;
 pub use filtered::Taken;
+pub use identity::told_apart;
 pub use oddity::{Oddity, SkippedTimes};
 
 use cron::Cron;

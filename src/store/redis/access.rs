@@ -120,11 +120,12 @@ fn unused_key(keys: &Keys) -> String {
 }
 
 /// All keys that a user has to be allowed; of histories and outputs any will do.
-fn all_keys(keys: &Keys) -> [String; 5] {
+fn all_keys(keys: &Keys) -> [String; 6] {
     [
         keys.jobs.clone(),
         keys.agenda.clone(),
         keys.replicas.clone(),
+        keys.tables.clone(),
         unused_key(keys),
         format!("{}#", keys.output_prefix),
     ]

@@ -65,6 +65,20 @@ fn read(answers: &[Value]) -> Vec<StoreCondition> {
     conditions
 }
 
+/// Whether the answers say neither that it is so nor that it isn't: who may ask one day may not ask
+/// another, and a server that starts refuses what it answers a moment later.
+fn leave_open(answers: &[Value], condition: &StoreCondition) -> bool {
+    let text: String = answers.iter().map(text_of).collect();
+    match condition {
+        StoreCondition::Evicts { .. } => field(&text, "maxmemory_policy").is_none(),
+        StoreCondition::KeepsNothing => match field(&text, "aof_enabled") {
+            Some("0") => !matches!(answers.get(2), Some(Value::Array(_) | Value::Map(_))),
+            Some(_) => false,
+            None => true,
+        },
+    }
+}
+
 /// Whether `CONFIG GET save` says that no snapshots are made by themselves.
 fn never_saves(answer: &Value) -> bool {
     let save = match answer {
@@ -96,6 +110,14 @@ struct State {
 }
 
 impl State {
+    /// What people were told, and what there is to tell.
+    fn take_in(&mut self, answers: &[Value]) -> (Vec<StoreCondition>, Vec<StoreCondition>) {
+        let mut now = read(answers);
+        let open = self.told.iter().filter(|one| leave_open(answers, one));
+        now.extend(open.cloned());
+        (std::mem::replace(&mut self.told, now.clone()), now)
+    }
+
     /// Whether it is time to look; if so, it counts as done.
     fn is_due(&mut self, server: &Arc<ServerInfo>, now: Instant) -> bool {
         let known = self
@@ -137,8 +159,7 @@ impl Health {
         let Ok(answers) = ask(link).await else {
             return;
         };
-        let now = read(&answers);
-        let before = std::mem::replace(&mut self.state().told, now.clone());
+        let (before, now) = self.state().take_in(&answers);
         for condition in now.iter().filter(|one| !before.contains(one)) {
             self.tell(condition);
         }
@@ -196,6 +217,27 @@ mod tests {
             assert_eq!(read(&[memory, persistence, save]), told);
         }
         assert_eq!(read(&[]), Vec::new());
+    }
+
+    #[test]
+    fn what_is_not_answered_for_once_is_as_it_was() {
+        let memory = |policy: &str| info(&format!("# Memory\r\nmaxmemory_policy:{policy}\r\n"));
+        let persistence = |appends: u8| info(&format!("aof_enabled:{appends}\r\n"));
+        let loading = redis::parse_redis_value(b"-LOADING wait\r\n").unwrap();
+        let risky = [memory("allkeys-lru"), persistence(0), save("")];
+        let mut state = State::default();
+        assert_eq!(state.take_in(&risky).1.len(), 2);
+        for unknown in [
+            vec![memory("allkeys-lru"), persistence(0)],
+            vec![memory("allkeys-lru"), persistence(0), loading.clone()],
+            vec![loading.clone(), loading],
+            risky.to_vec(),
+        ] {
+            let (before, now) = state.take_in(&unknown);
+            assert_eq!(before, now);
+        }
+        let well = [memory("noeviction"), persistence(1)];
+        assert_eq!(state.take_in(&well).1, []);
     }
 
     #[tokio::test]

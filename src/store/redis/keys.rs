@@ -41,6 +41,8 @@ pub(super) struct Keys {
     pub(super) aside_agenda: String,
     /// Hash: what each replica last said of itself.
     pub(super) replicas: String,
+    /// Hash: what each table says of its jobs, by its digest.
+    pub(super) tables: String,
     /// What the key of a job's history starts with.
     pub(super) history_prefix: String,
     /// What the key of a job's outputs starts with.
@@ -62,6 +64,7 @@ impl Keys {
             aside: key("aside"),
             aside_agenda: key("aside_agenda"),
             replicas: key("replicas"),
+            tables: key("tables"),
             history_prefix: key("history:"),
             output_prefix: key("output:"),
             events: key("events"),
@@ -96,6 +99,7 @@ mod tests {
             &keys.aside,
             &keys.aside_agenda,
             &keys.replicas,
+            &keys.tables,
             &keys.events,
             &history,
             &output,

@@ -278,6 +278,18 @@ impl Engine for RedisStore {
         self.told(self.reader.jobs().await).await
     }
 
+    async fn keep_table(&self, digest: &str, text: &str) -> Result<(), StoreError> {
+        let mut commands = redis::pipe();
+        let hash = &self.keys.tables;
+        commands.cmd("HSET").arg(hash).arg(digest).arg(text);
+        let result = self.asking.send(commands).await;
+        self.told(result).await.map(|_| ())
+    }
+
+    async fn table(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        self.told(self.reader.table(digest).await).await
+    }
+
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {
         let mut commands = redis::pipe();
         let id = replica.id.to_string();

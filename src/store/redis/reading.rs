@@ -47,6 +47,7 @@ impl Reader {
         let mut commands = redis::pipe();
         commands.cmd("HGETALL").arg(&self.keys.jobs);
         commands.cmd("HGETALL").arg(&self.keys.replicas);
+        commands.cmd("HGETALL").arg(&self.keys.tables);
         commands.cmd("TIME");
         let answers = self.read(commands).await?;
         let survey = parse_survey(&answers);
@@ -144,6 +145,14 @@ impl Reader {
         Ok(Some(output))
     }
 
+    /// See [`crate::store::engine::Engine::table`].
+    pub(super) async fn table(&self, digest: &str) -> Result<Option<String>, Fault> {
+        let mut commands = redis::pipe();
+        commands.cmd("HGET").arg(&self.keys.tables).arg(digest);
+        let answers = self.read(commands).await?;
+        Ok(answers.first().and_then(text).map(str::to_owned))
+    }
+
     /// Asks what changes nothing; the answer has a value for each.
     pub(super) async fn read(&self, commands: Pipeline) -> Result<Vec<Value>, Fault> {
         twice(|| self.link.send(commands.clone())).await
@@ -168,9 +177,12 @@ where
 }
 
 fn parse_survey(answers: &[Value]) -> Result<Survey, Misread> {
-    let [jobs, replicas, time] = answers else {
+    let [jobs, replicas, tables, time] = answers else {
         return Err(Misread::Form);
     };
+    let tables = pairs(tables).ok_or(Misread::Form)?.iter();
+    let table =
+        |[digest, jobs]: &[Value; 2]| Some((text(digest)?.to_owned(), text(jobs)?.to_owned()));
     let replicas = pairs(replicas).ok_or(Misread::Form)?.iter();
     let mut survey = Survey {
         now: server_time(time).ok_or(Misread::Form)?,
@@ -181,6 +193,7 @@ fn parse_survey(answers: &[Value]) -> Result<Survey, Misread> {
         replicas: replicas
             .filter_map(|[id, told]| parse_replica(id, told))
             .collect(),
+        tables: tables.filter_map(table).collect(),
     };
     for [name, value] in pairs(jobs).ok_or(Misread::Form)? {
         let field = bytes(name).ok_or(Misread::Form)?;

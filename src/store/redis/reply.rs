@@ -192,7 +192,7 @@ pub(super) fn look(reply: &Value) -> Result<Look, Misread> {
         return Err(Misread::Form);
     };
     let (head, _) = head(clock_us, process, values)?;
-    let [next, replicas, records @ ..] = rest else {
+    let [next, replicas, published, records @ ..] = rest else {
         return Err(Misread::Form);
     };
     let next = match text(next).ok_or(Misread::Form)? {
@@ -201,6 +201,8 @@ pub(super) fn look(reply: &Value) -> Result<Look, Misread> {
     };
     let records: Result<_, Misread> = records.iter().map(observed).collect();
     let replicas = pairs(replicas).ok_or(Misread::Form)?.iter();
+    let published = items(published).ok_or(Misread::Form)?.iter();
+    let published = published.filter_map(text).map(str::to_owned);
     Ok(Look {
         clock_us: head.clock_us,
         life: Life::Process(head.process),
@@ -211,6 +213,7 @@ pub(super) fn look(reply: &Value) -> Result<Look, Misread> {
         replicas: replicas
             .filter_map(|[id, told]| parse_replica(id, told))
             .collect(),
+        published: published.collect(),
     })
 }
 

@@ -244,6 +244,7 @@ pub(super) fn observe(keys: &Keys, caller: &Caller, info: &ReplicaInfo, scope: S
             keys.jobs.clone(),
             keys.agenda.clone(),
             keys.replicas.clone(),
+            keys.tables.clone(),
         ],
         arguments,
     }

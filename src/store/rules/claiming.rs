@@ -21,7 +21,11 @@ impl Call<'_> {
         claim: &Claim,
     ) -> Decision<ClaimAnswer> {
         let mut step = Step::begin(self, record);
+        step.tell_people(&claim.occurrence.job, claim.run_id, claim.telling.as_ref());
         let answer = step.claim(claim);
+        if answer == ClaimAnswer::Finished {
+            step.recall_news();
+        }
         step.decide(answer)
     }
 }
@@ -70,6 +74,9 @@ impl Step<'_, '_> {
         }
         if self.call.expired() {
             return ClaimAnswer::RequestExpired;
+        }
+        if let Some(in_force) = self.newer_than(claim) {
+            return ClaimAnswer::Outdated { in_force };
         }
         let now = self.now();
         // What was taken up before was due, by a clock that may have stepped back since.

@@ -12,7 +12,8 @@ use crate::scheduler::time::Timestamp;
 /// is a part of its record.
 pub(super) const WAITING_LIMIT: usize = 2000;
 
-pub(super) const NOBODY_CAME: &str = "no replica claimed it: all were away, or the store was";
+pub(super) const NOBODY_CAME: &str =
+    "nobody claimed it in time: replicas or the store were away, or no table in force had the job";
 pub(super) const FORGOTTEN: &str = "the store was restarted later and can't tell whether it ran";
 const TWIN: &str =
     "it fell due in a failover, and the server that was the master before may have granted it";

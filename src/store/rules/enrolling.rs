@@ -6,10 +6,11 @@ use uuid::Uuid;
 
 use super::Call;
 
+use super::defining::Offer;
 use super::record::{Decision, News, Paused, Record, Suspension, Waiting};
 use super::step::Step;
 use crate::scheduler::lease::{
-    Cause, Enrolment, Origin, Outcome, Registration, RunId, ScheduleChange,
+    Cause, Definition, Enrolment, Origin, Outcome, Registration, RunId, ScheduleChange,
 };
 
 impl Call<'_> {
@@ -23,13 +24,16 @@ impl Call<'_> {
         let new = !step.known;
         step.note_table(enrolment.again);
         let pause_came_back = step.recall(enrolment);
-        let former = step.enrol(enrolment);
+        step.recall_force(enrolment);
+        let enrolled = step.enrol(enrolment);
         step.write_off_lost(&enrolment.job);
         let (record, now) = (&step.record, step.now());
         let registration = Registration {
             settled_until: record.settled_until,
             new,
-            former_schedule: former,
+            former_schedule: enrolled.former_schedule,
+            outdated: enrolled.outdated,
+            force: record.force.clone(),
             fresh_for: record.mark_is_fresh_for(now),
             openings: record.openings(&enrolment.job, now),
             paused: record.paused.as_ref().map(Paused::shown),
@@ -43,14 +47,46 @@ impl Call<'_> {
     }
 }
 
+/// Why an enrolment changed nothing, if it did not.
+#[derive(Default)]
+struct Enrolled {
+    /// The ledger has this schedule, and it isn't known yet what of it is to run.
+    former_schedule: Option<String>,
+    /// That definition is in force, and newer.
+    outdated: Option<Definition>,
+}
+
 impl Step<'_, '_> {
-    /// Takes in what a table says of a job. Answers the ledger's schedule where that is another
-    /// one and it isn't known yet what of it is to run.
-    fn enrol(&mut self, enrolment: &Enrolment) -> Option<String> {
-        let told_before = enrolment.again && !self.record.schedule.is_empty();
-        if enrolment.schedule.is_empty() || told_before {
-            return None;
+    /// Takes in what a table says of a job.
+    fn enrol(&mut self, enrolment: &Enrolment) -> Enrolled {
+        let offer = self.judge_offer(enrolment);
+        if let Offer::Outdated(in_force) = offer {
+            return Enrolled {
+                outdated: Some(in_force),
+                ..Enrolled::default()
+            };
         }
+        // The ledger may have lost it. Where it has not, only what is newer says more.
+        let told_before = enrolment.again && !self.record.schedule.is_empty();
+        let nothing_new = told_before && offer != Offer::Newer;
+        if !(enrolment.schedule.is_empty() || nothing_new) {
+            let former_schedule = self.change_what_is_due(enrolment);
+            if former_schedule.is_some() {
+                return Enrolled {
+                    former_schedule,
+                    ..Enrolled::default()
+                };
+            }
+        }
+        if offer != Offer::Unsaid {
+            self.put_into_force(&enrolment.definition);
+        }
+        Enrolled::default()
+    }
+
+    /// Takes in schedule and `enabled`. Answers the ledger's schedule where that is another one and
+    /// it isn't known yet what of it is to run.
+    fn change_what_is_due(&mut self, enrolment: &Enrolment) -> Option<String> {
         let former = self.record.schedule.clone();
         let unsettled = self.known && !former.is_empty() && former != enrolment.schedule;
         if unsettled {

@@ -82,13 +82,22 @@ impl Step<'_, '_> {
         self.forget_oldest();
     }
 
+    /// What waits for too long is skipped, and remembered for as long again: the others before it
+    /// may still end, and must not begin it anew.
     fn forget_oldest(&mut self) {
-        while self.record.joins.len() > JOINS_LIMIT {
-            let join = self.record.joins.remove(0);
-            if !join.dead {
-                let words = "too many newer occurrences of the jobs before it ended meanwhile";
-                self.skip_join(join.scheduled_at, Cause::After, words.to_owned());
-            }
+        let waits = |join: &Join| !join.dead;
+        while self.record.joins.iter().filter(|join| waits(join)).count() > JOINS_LIMIT {
+            let Some(oldest) = self.record.joins.iter_mut().find(|join| waits(join)) else {
+                break;
+            };
+            oldest.dead = true;
+            let at = oldest.scheduled_at;
+            let words = "too many newer occurrences of the jobs before it ended meanwhile";
+            self.skip_join(at, Cause::After, words.to_owned());
+        }
+        while self.record.joins.len() > 2 * JOINS_LIMIT {
+            let dead = self.record.joins.iter().position(|join| join.dead);
+            self.record.joins.remove(dead.unwrap_or(0));
         }
     }
 

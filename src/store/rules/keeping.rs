@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Call;
 use super::due::FORGOTTEN;
 use super::enrolling::nobody;
-use super::record::{Decision, News, Record, State, Waiting};
+use super::record::{Current, Decision, News, Record, State, Waiting};
 use super::step::Step;
 use crate::scheduler::job::{JobName, OnCrash};
 use crate::scheduler::lease::{
@@ -46,6 +46,11 @@ impl Call<'_> {
         release: &Release,
     ) -> Decision<ReleaseAnswer> {
         let mut step = Step::begin(self, record);
+        step.tell_people(
+            &release.occurrence.job,
+            release.run_id,
+            release.telling.as_ref(),
+        );
         let answer = step.release(release);
         step.decide(answer)
     }
@@ -177,10 +182,11 @@ impl Step<'_, '_> {
         match self.state_of(&lease) {
             Some(State::Running) => {}
             Some(State::Again(outcome) | State::Ended(outcome)) => {
-                return match outcome == self.written_as(release) {
-                    true => ReleaseAnswer::Released,
-                    false => ReleaseAnswer::Superseded,
-                };
+                if outcome != self.written_as(release) {
+                    return ReleaseAnswer::Superseded;
+                }
+                self.released_before(release);
+                return ReleaseAnswer::Released;
             }
             Some(State::Idle) | None if self.reassert(&lease) => {}
             Some(State::Idle) | None => return ReleaseAnswer::Superseded,
@@ -189,6 +195,16 @@ impl Step<'_, '_> {
         group.token = group.token.max(release.token);
         self.close(release, lease.shard);
         ReleaseAnswer::Released
+    }
+
+    /// The release was heard before; whether the occurrence is over, and what people are to be
+    /// told of it, may not have been heard in return.
+    fn released_before(&mut self, release: &Release) {
+        let over = self.record.current.as_ref().and_then(Current::outcome);
+        if let Some(outcome) = over.filter(|_| release.origin != Origin::RunOnce) {
+            let at = release.occurrence.scheduled_at;
+            self.close_again(at, outcome, release.attempt, &release.detail);
+        }
     }
 
     /// The order to end the current occurrence, if there is one.

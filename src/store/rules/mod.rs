@@ -30,6 +30,7 @@
 //! - the deadline of one token rises strictly;
 //! - a lease is taken over only by a caller that names the exact (token, deadline) it watched;
 //! - nothing is granted in a grace window;
+//! - nothing is granted by another definition of a job than the one in force;
 //! - nothing starts of which a ledger that has lost data was told that it may have run;
 //! - no occurrence is granted while another one of its job is unfinished.
 //!
@@ -40,6 +41,7 @@ use std::time::Duration;
 use super::Caller;
 
 mod claiming;
+mod defining;
 mod due;
 mod enrolling;
 mod forgetting;
@@ -51,6 +53,7 @@ mod record;
 mod step;
 mod stopping;
 mod suspending;
+mod telling;
 mod text;
 mod waiting;
 

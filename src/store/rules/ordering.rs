@@ -129,6 +129,8 @@ impl Step<'_, '_> {
             Some(first) => OrderAnswer::Killed {
                 scheduled_at: first.scheduled_at,
                 running: 0,
+                // They are limited to far fewer.
+                withdrawn: u32::try_from(withdrawn.len()).unwrap_or(u32::MAX),
             },
         }
     }
@@ -145,6 +147,7 @@ impl Step<'_, '_> {
         OrderAnswer::Killed {
             scheduled_at,
             running,
+            withdrawn: 0,
         }
     }
 }

@@ -14,11 +14,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::forgetting::Day;
+use super::telling::Alert;
 use super::{is_of_before, text};
 use crate::scheduler::job::{JobName, OnCrash};
 use crate::scheduler::lease::{
-    AttemptDetail, Cause, FencingToken, Held, Late, Occurrence, Opening, Origin, Outcome, Replica,
-    RunId, Sighting, StopOrder,
+    AttemptDetail, Cause, Closing, FencingToken, Force, Held, Late, Lineage, Occurrence, Opening,
+    Origin, Outcome, Replica, RunId, Sighting, StopOrder,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -35,6 +36,9 @@ pub(in crate::store) struct Record {
     /// The schedule in force.
     #[serde(rename = "s", default, skip_serializing_if = "String::is_empty")]
     pub(in crate::store) schedule: String,
+    /// Which definition is in force; none where no table has told of one.
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) force: Option<Force>,
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) paused: Option<Paused>,
     /// Since when the tables have it disabled.
@@ -68,6 +72,9 @@ pub(in crate::store) struct Record {
     /// The newest triggers: a request that is sent again makes no second one.
     #[serde(rename = "t", default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::store) triggered: Vec<(RunId, Timestamp)>,
+    /// What people were told of the job; none where nobody wants to be told anything.
+    #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) alert: Option<Alert>,
 }
 
 /// An occurrence that never started, or a stretch of time that may have some.
@@ -303,6 +310,7 @@ impl Record {
             .chain(turn.map(|one| one.since))
             .chain(undecided.map(|one| one.since))
             .chain(expiring.map(|at| at + Duration::from_millis(1)))
+            .chain(self.alert.as_ref().and_then(Alert::agenda))
             .min()
     }
 
@@ -390,6 +398,9 @@ pub(in crate::store) struct Group {
     /// When the ledger began, or last came back from a loss of data: it knows nothing of
     /// what was due before.
     pub(in crate::store) born: Timestamp,
+    /// The tables that were published, in the order in which they were first.
+    #[serde(default, skip_serializing_if = "Lineage::is_empty")]
+    pub(in crate::store) tables: Lineage,
     /// The highest token granted.
     #[serde(skip)]
     pub(in crate::store) token: FencingToken,
@@ -401,8 +412,9 @@ pub(in crate::store) struct Group {
 impl Group {
     /// The parts without the marks: a change here concerns everybody.
     pub(in crate::store) fn has_epoch_of(&self, other: &Group) -> bool {
-        (&self.process, self.grace_until, self.born)
-            == (&other.process, other.grace_until, other.born)
+        let epoch = |group: &Group| (group.grace_until, group.born);
+        (&self.process, &self.tables) == (&other.process, &other.tables)
+            && epoch(self) == epoch(other)
     }
 }
 
@@ -468,4 +480,6 @@ pub(in crate::store) struct Decision<A> {
     /// Occurrences that are over now, for the jobs that come after.
     pub(in crate::store) closed: Vec<(Timestamp, Outcome)>,
     pub(in crate::store) news: Vec<News>,
+    /// What people want to hear of, with what they are to be told.
+    pub(in crate::store) closings: Vec<Closing>,
 }

@@ -12,9 +12,10 @@ use super::enrolling::nobody;
 use super::record::{
     Current, Decision, Entry, NeverStarted, News, Record, Slot, State, Suspension, Waiting,
 };
+use super::telling::Audience;
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
-    AttemptDetail, Cause, FencingToken, Late, Origin, Outcome, Replica, RunId,
+    AttemptDetail, Cause, Closing, FencingToken, Late, Origin, Outcome, Replica, RunId,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -28,9 +29,12 @@ pub(super) struct Step<'s, 'c> {
     /// The ledger had the record.
     pub(super) known: bool,
     before: Record,
-    lines: Vec<Entry>,
-    closed: Vec<(Timestamp, Outcome)>,
+    pub(super) lines: Vec<Entry>,
+    pub(super) closed: Vec<(Timestamp, Outcome)>,
     news: Vec<News>,
+    pub(super) audience: Option<Audience>,
+    pub(super) closings: Vec<Closing>,
+    pub(super) closings_again: Vec<Closing>,
 }
 
 /// Who never started something, and by which request.
@@ -50,14 +54,21 @@ impl<'s, 'c> Step<'s, 'c> {
             ..Record::default()
         };
         let before = record.cloned().unwrap_or_else(blank);
+        let mut record_now = before.clone();
+        if let Some(alert) = &mut record_now.alert {
+            alert.wake(call.now);
+        }
         Self {
             call,
-            record: before.clone(),
+            record: record_now,
             known: record.is_some(),
             before,
             lines: Vec::new(),
             closed: Vec::new(),
             news: Vec::new(),
+            audience: None,
+            closings: Vec::new(),
+            closings_again: Vec::new(),
         }
     }
 
@@ -72,7 +83,8 @@ impl<'s, 'c> Step<'s, 'c> {
     }
 
     /// Ends with an answer.
-    pub(super) fn decide<A>(self, answer: A) -> Decision<A> {
+    pub(super) fn decide<A>(mut self, answer: A) -> Decision<A> {
+        let closings = self.take_closings();
         // A job with a line is a job that the ledger knows.
         let unknown = !self.known && !self.lines.is_empty();
         let changed = unknown || self.record != self.before;
@@ -82,6 +94,7 @@ impl<'s, 'c> Step<'s, 'c> {
             lines: self.lines,
             closed: self.closed,
             news: self.news,
+            closings,
         }
     }
 
@@ -177,7 +190,7 @@ impl<'s, 'c> Step<'s, 'c> {
         if let Some(outcome) = current.outcome() {
             // What somebody ran by hand, here, brings nothing about elsewhere.
             if origin != Origin::RunOnce {
-                self.closed.push((scheduled_at, outcome));
+                self.closed_current(scheduled_at, outcome);
             }
             if !self.record.waiting.is_empty() {
                 self.tell(News::Opening);
@@ -267,6 +280,7 @@ impl<'s, 'c> Step<'s, 'c> {
             within: None,
         });
         self.closed.push((scheduled_at, outcome));
+        self.close_line(None, None);
     }
 
     /// Writes one line for all unsettled instants of the schedule in force up to `until`, and
@@ -313,6 +327,7 @@ impl<'s, 'c> Step<'s, 'c> {
             ..AttemptDetail::policy(cause, words)
         };
         self.push_unstarted(run_id, until, outcome, detail);
+        self.close_line(Some(since), None);
         self.settle_all(until);
     }
 

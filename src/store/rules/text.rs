@@ -39,9 +39,11 @@ mod tests {
     use super::super::record::{
         Current, Join, NeverStarted, Paused, Record, Slot, State, Suspension, Waiting,
     };
+    use super::super::telling::Alert;
     use crate::scheduler::job::{JobName, OnCrash};
     use crate::scheduler::lease::{
-        Cause, FencingToken, Late, Origin, Outcome, Replica, RunId, StopFor, StopOrder,
+        Cause, Definition, FencingToken, Force, Late, Lineage, Origin, Outcome, Replica, RunId,
+        StopFor, StopOrder,
     };
     use crate::scheduler::time::Timestamp;
 
@@ -71,15 +73,42 @@ mod tests {
         }
     }
 
+    fn waiting() -> Waiting {
+        Waiting {
+            scheduled_at: at(60_000),
+            origin: Origin::After,
+            by: None,
+            since: at(60_001),
+            start_by: Some(at(120_000)),
+            queued: true,
+            late: Some(Late::Away),
+        }
+    }
+
+    fn paused() -> Paused {
+        Paused {
+            since: at(1),
+            by: "alice@desk".to_owned(),
+        }
+    }
+
+    fn force() -> Force {
+        let mut known = Lineage::default();
+        for (digest, revision) in [("fedcba9876543210", None), ("0123456789abcdef", Some(7))] {
+            let digest = digest.to_owned();
+            known.note(&Definition { digest, revision }, "");
+        }
+        let digest = "0123456789abcdef".to_owned();
+        Force { digest, known }
+    }
+
     fn full(state: State) -> Record {
         Record {
             settled_until: Timestamp::from_millis(-1),
             token: FencingToken::MAX,
             schedule: "0 3 * * *".to_owned(),
-            paused: Some(Paused {
-                since: at(1),
-                by: "alice@desk".to_owned(),
-            }),
+            paused: Some(paused()),
+            force: Some(force()),
             disabled: Some(at(2)),
             lost_until: Some(at(4)),
             enrolled_on: Day(20_415),
@@ -100,15 +129,7 @@ mod tests {
                 }),
                 slots: vec![slot(state), slot(State::Idle)],
             }),
-            waiting: vec![Waiting {
-                scheduled_at: at(60_000),
-                origin: Origin::After,
-                by: None,
-                since: at(60_001),
-                start_by: Some(at(120_000)),
-                queued: true,
-                late: Some(Late::Away),
-            }],
+            waiting: vec![waiting()],
             joins: vec![Join {
                 scheduled_at: at(5),
                 arrived: vec![JobName::new("extract").unwrap()],
@@ -129,6 +150,7 @@ mod tests {
                 },
             ],
             triggered: vec![(RunId::new(Uuid::from_u128(9)), at(7))],
+            alert: Some(Alert::sample()),
         }
     }
 
@@ -159,6 +181,7 @@ mod tests {
         assert_eq!(Record::from_text(&text), Some(idle));
         let ran = Record {
             paused: None,
+            force: None,
             disabled: None,
             lost_until: None,
             suspensions: Vec::new(),
@@ -166,6 +189,7 @@ mod tests {
             joins: Vec::new(),
             unstarted: Vec::new(),
             triggered: Vec::new(),
+            alert: None,
             current: full(State::Running).current.map(|current| Current {
                 origin: Origin::Schedule,
                 by: None,

@@ -81,6 +81,18 @@ CREATE TABLE replica (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// What files lack that were begun before there was something to put there. Who does not know of it
+/// does without, so that it takes no version of its own.
+const ADDED_TABLES: &str = "
+CREATE TABLE IF NOT EXISTS published (
+    namespace TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    jobs TEXT NOT NULL,
+    PRIMARY KEY (namespace, digest)
+) STRICT, WITHOUT ROWID;
+";
+const ADDED_COLUMN: &str = "ALTER TABLE epoch ADD COLUMN tables TEXT NOT NULL DEFAULT ''";
+
 /// Makes a freshly opened file ready: sees whose it is, creates the tables where it is empty,
 /// and sets what holds for this connection.
 pub(super) fn prepare(connection: &mut Connection, boot_id: &str) -> Result<(), Fault> {
@@ -109,8 +121,17 @@ pub(super) fn prepare(connection: &mut Connection, boot_id: &str) -> Result<(), 
         step.pragma_update(None, "application_id", APPLICATION_ID)?;
         step.pragma_update(None, "user_version", LAYOUT)?;
     }
+    add_what_is_lacking(&step)?;
     enter_boot(&step, boot_id)?;
     step.commit()?;
+    Ok(())
+}
+
+fn add_what_is_lacking(connection: &Connection) -> Result<(), Fault> {
+    connection.execute_batch(ADDED_TABLES)?;
+    if !connection.column_exists(None, "epoch", "tables")? {
+        connection.execute_batch(ADDED_COLUMN)?;
+    }
     Ok(())
 }
 

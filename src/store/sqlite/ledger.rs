@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 use super::owner::News;
+use super::tables::read_lineage;
 use crate::clock::Clock;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{FencingToken, Outcome, Replica, RunId};
@@ -90,7 +91,7 @@ impl Ledger<'_> {
 
     pub(super) fn group(&self) -> Result<Group, Fault> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT token, grace_until_ms, clock_us, born_ms FROM epoch WHERE namespace = ?1",
+            "SELECT token, grace_until_ms, clock_us, born_ms, tables FROM epoch WHERE namespace = ?1",
         )?;
         let mut rows = statement.query([self.namespace])?;
         let Some(row) = rows.next()? else {
@@ -102,13 +103,14 @@ impl Ledger<'_> {
             grace_until: read_time(row, "grace_until_ms")?,
             clock_us: read(row, "clock_us")?,
             born: read_time(row, "born_ms")?,
+            tables: read_lineage(row, "tables")?,
         })
     }
 
     fn set_group(&self, group: &Group) -> Result<(), Fault> {
         self.connection
             .prepare_cached(
-                "INSERT OR REPLACE INTO epoch (namespace, token, grace_until_ms, clock_us, born_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT OR REPLACE INTO epoch (namespace, token, grace_until_ms, clock_us, born_ms, tables) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?
             .execute(params![
                 self.namespace,
@@ -116,6 +118,7 @@ impl Ledger<'_> {
                 group.grace_until.as_millis(),
                 group.clock_us,
                 group.born.as_millis(),
+                serde_json::to_string(&group.tables).unwrap_or_default(),
             ])?;
         Ok(())
     }
@@ -170,6 +173,7 @@ impl Ledger<'_> {
             records,
             next: next.first().copied(),
             replicas: self.replicas()?,
+            published: self.published()?,
         })
     }
 
@@ -211,7 +215,7 @@ impl Ledger<'_> {
         self.connection
             .prepare_cached("DELETE FROM replica WHERE namespace = ?1 AND seen_at_ms < ?2")?
             .execute(params![self.namespace, oldest.as_millis()])?;
-        Ok(())
+        self.drop_unnamed_tables()
     }
 
     /// Takes a replica off the list.
@@ -250,7 +254,7 @@ impl Ledger<'_> {
     }
 }
 
-fn collect<T>(
+pub(super) fn collect<T>(
     mut rows: Rows<'_>,
     read: impl Fn(&Row<'_>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {

@@ -18,6 +18,7 @@ mod ledger;
 mod news;
 mod owner;
 mod past;
+mod tables;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -131,6 +132,20 @@ impl Engine for SqliteStore {
         self.ask(Kind::Reads, |ledger| ledger.names()).await
     }
 
+    async fn keep_table(&self, digest: &str, text: &str) -> Result<(), StoreError> {
+        let (digest, text) = (digest.to_owned(), text.to_owned());
+        self.ask(Kind::Writes, move |ledger| {
+            ledger.keep_table(&digest, &text)
+        })
+        .await
+    }
+
+    async fn table(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        let digest = digest.to_owned();
+        self.ask(Kind::Reads, move |ledger| ledger.table(&digest))
+            .await
+    }
+
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {
         let replica = replica.clone();
         self.ask(Kind::Writes, move |ledger| ledger.forget_replica(&replica))
@@ -145,6 +160,7 @@ impl Engine for SqliteStore {
                 conditions: Vec::new(),
                 records: ledger.records()?,
                 replicas: ledger.replicas()?,
+                tables: ledger.tables()?,
             })
         })
         .await

@@ -172,6 +172,10 @@ fn who(candidates: &Candidates, now: Timestamp) -> String {
             "Nobody who has this table claims it, as the job is not in it; alive are: {}.",
             names.join(", ")
         ),
+        Candidates::Withdrawn { by } => format!(
+            "Nobody claims it: {} has a newer table, which lacks the job, and replicas with an older one start nothing of it.",
+            by.join(", ")
+        ),
         Candidates::Disabled { since } => {
             let since = match since {
                 Some(since) => format!("has been disabled since {since}"),

@@ -22,7 +22,7 @@ pub(super) fn sentence(late: &Lateness) -> String {
         ),
         Reason::Room => "its replica had no room for it before (`max_running`)".to_owned(),
         Reason::Away => {
-            "no replica claimed it before: all were away or full, or did not reach the store"
+            "nobody claimed it before: replicas were away or full, did not reach the store, or had no table in force that has the job"
                 .to_owned()
         }
         Reason::Retry { attempt, until } => {

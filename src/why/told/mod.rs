@@ -142,6 +142,11 @@ fn remark(remark: &Remark) -> String {
         Remark::OtherSchedule { table, in_force } => format!(
             "This table has the schedule `{table}`, the ledger `{in_force}`: no replica has taken up the table's yet."
         ),
+        Remark::OtherDefinition {
+            table,
+            in_force,
+            replicas,
+        } => other_definition(table, in_force, replicas),
         Remark::LacksCalendars => {
             "That schedule is due on days that its calendars leave; which those are is not known here."
                 .to_owned()
@@ -160,6 +165,17 @@ fn remark(remark: &Remark) -> String {
             )
         }
     }
+}
+
+fn other_definition(table: &str, in_force: &str, replicas: &[String]) -> String {
+    let whose = match replicas {
+        [] => "no replica that is alive has".to_owned(),
+        [one] => format!("{one} has"),
+        [all @ .., last] => format!("{} and {last} have", all.join(", ")),
+    };
+    format!(
+        "This table's definition of the job ({table}) is older than the one in force ({in_force}), which {whose}: replicas with this table leave the job to those with that one."
+    )
 }
 
 fn near(one: &Near) -> String {

@@ -2,8 +2,11 @@
 
 pub(crate) mod batches;
 pub(crate) mod claims;
+pub(crate) mod definitions;
 pub(crate) mod histories;
 pub(crate) mod leases;
 pub(crate) mod sale;
+pub(crate) mod tables;
 pub(crate) mod takeovers;
+pub(crate) mod telling;
 pub(crate) mod watching;

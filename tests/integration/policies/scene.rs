@@ -142,9 +142,22 @@ impl Scene {
         replica
     }
 
-    /// Three replicas, ready.
+    /// Three replicas, ready and past a new ledger's first second, in which nothing is granted:
+    /// who goes first after it is a matter of milliseconds. Those of former lives may be listed.
     pub(super) fn three(&self) -> Vec<Replica> {
-        ["a", "b", "c"].map(|name| self.start(name)).into()
+        let replicas: Vec<Replica> = ["a", "b", "c"].map(|name| self.start(name)).into();
+        let pid = |replica: &Replica| Some(i64::from(replica.pid().as_raw_pid()));
+        wait_for(SOON, || {
+            let status = self.fleet.json(&["status", "--json"]);
+            let listed = status["replicas"].as_array().expect("replicas");
+            let is_listed = |pid| listed.iter().any(|replica| replica["pid"].as_i64() == pid);
+            let all_listed = replicas.iter().map(pid).all(is_listed);
+            let in_grace = status["grace_seconds"].as_f64() != Some(0.0);
+            (all_listed && !in_grace)
+                .then_some(())
+                .ok_or_else(|| format!("{status:#}"))
+        });
+        replicas
     }
 
     /// What jobs wrote down so far, in the order in which they did.

@@ -55,6 +55,7 @@ impl World {
         let lost = self.chance.percent(self.network.lose_reply);
         let event = self.store.ask(replica, &effect, caller, info, sent);
         self.note_leases(&event);
+        self.tables.note(&event, caller, info, self.now);
         self.spread_news();
         if lost {
             return self.fail(replica, life, effect, sent);

@@ -101,6 +101,14 @@ impl Premises {
         real.runtime.block_on(call)
     }
 
+    /// Takes a replica off the list.
+    pub(super) fn depart(&self, caller: &Caller) {
+        expect(at_once(self.memory.depart(caller)));
+        if let Some(real) = &self.real {
+            expect(real.runtime.block_on(real.ways[0].depart(caller)));
+        }
+    }
+
     /// Carries out an order of a person.
     pub(super) fn order(&self, caller: &Caller, order: Order) -> OrderAnswer {
         let orders = [order];

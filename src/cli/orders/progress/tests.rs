@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::cli::orders::fixtures::{World, job};
+use crate::orders::fixtures::{World, job};
 use crate::scheduler::lease::ClaimAnswer;
 use crate::store::{ReplicaInfo, Store as _};
 
@@ -46,6 +46,31 @@ async fn an_occurrence_is_told_from_its_wait_to_its_success_and_nothing_twice() 
     let over = Fate::Over(Outcome::Succeeded);
     let line = "attempt 1 on r1: succeeded after 2.0s";
     assert_eq!(look(&world, &mut progress).await, said(&[line], over));
+}
+
+#[tokio::test]
+async fn a_claim_is_told_before_its_end_where_both_are_seen_at_once() {
+    let (world, job) = (World::new(), job("report"));
+    alive(&world).await;
+    let at = world.trigger(&job).await;
+    let mut progress = Progress::new(job.name.clone(), at, job.run_on.clone());
+    let lease = world.claim("r1", &job, at, |_| {}).await.ok().unwrap();
+    world.release(lease, Outcome::Failed, Some(SECOND)).await;
+    world.pass(SECOND);
+    let lease = world.claim("r2", &job, at, |_| {}).await.ok().unwrap();
+    let running = world.snapshot().await.unwrap();
+    // It ends between the two looks.
+    world.release(lease, Outcome::Failed, None).await;
+    let lines = world.history(Some(&job.name), progress.lines_wanted());
+    let lines = lines.await.unwrap();
+    let (told, _) = progress.look(running.now, &running.answer, &lines);
+    let again = world.now();
+    let first = format!("attempt 1 on r1: failed after 0ms, exit code 3; retried at {again}");
+    let rest = [
+        "claimed by r2 as attempt 2",
+        "attempt 2 on r2: failed after 0ms, exit code 3",
+    ];
+    assert_eq!(told, [first.as_str(), rest[0], rest[1]]);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::cli::orders::fixtures::{World, job};
+use crate::orders::fixtures::{World, job};
 use crate::scheduler::job::Job;
 use crate::scheduler::time::Timestamp;
 use crate::store::ReplicaInfo;

@@ -254,6 +254,14 @@ impl Engine for QuorumStore {
         self.shared.look(caller, info, scope).await
     }
 
+    async fn keep_table(&self, digest: &str, text: &str) -> Result<(), StoreError> {
+        self.shared.keep_table(digest, text).await
+    }
+
+    async fn table(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        self.shared.table(digest).await
+    }
+
     async fn strike_off(&self, replica: &Replica) -> Result<(), StoreError> {
         self.shared.strike_off(replica).await
     }

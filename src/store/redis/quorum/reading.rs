@@ -51,6 +51,13 @@ impl Shared {
         }
         let clocks = looks.iter().map(|(_, look)| look.clock_us).collect();
         let replicas = together(looks.iter().map(|(_, look)| &look.replicas));
+        // What one of them lacks is published again.
+        let mut published = looks[0].1.published.clone();
+        published.retain(|digest| {
+            looks
+                .iter()
+                .all(|(_, look)| look.published.contains(digest))
+        });
         let newest = looks
             .into_iter()
             .max_by(|(one, _), (other, _)| one.ballot.cmp(&other.ballot));
@@ -65,6 +72,7 @@ impl Shared {
                 false => Life::Steady,
             },
             replicas,
+            published,
             ..newest
         })
     }
@@ -95,16 +103,41 @@ impl Shared {
             let (member, replica) = (Arc::clone(member), replica.clone());
             async move { Ok(member.strike_off(&replica).await) }
         };
+        self.done_by_most(self.members.iter().map(ask)).await
+    }
+
+    pub(super) async fn keep_table(&self, digest: &str, text: &str) -> Result<(), StoreError> {
+        let ask = |member: &Arc<RedisStore>| {
+            let member = Arc::clone(member);
+            let (digest, text) = (digest.to_owned(), text.to_owned());
+            async move { Ok(member.keep_table(&digest, &text).await) }
+        };
+        self.done_by_most(self.members.iter().map(ask)).await
+    }
+
+    /// What no step is needed for is done when a majority has done it.
+    async fn done_by_most<F>(&self, asked: impl Iterator<Item = F>) -> Result<(), StoreError>
+    where
+        F: Future<Output = Result<Result<(), StoreError>, Fault>> + Send + 'static,
+    {
         let needed = majority(self.members.len());
         let well = |answers: &[Result<(), StoreError>]| {
             answers.iter().filter(|answer| answer.is_ok()).count() >= needed
         };
-        let (answers, _) = gather(self.members.iter().map(ask), well).await;
+        let (answers, _) = gather(asked, well).await;
         let done = well(&answers);
         match answers.into_iter().find_map(Result::err) {
             Some(error) if !done => Err(error),
             _ => Ok(()),
         }
+    }
+
+    pub(super) async fn table(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        let ask = |member: &Arc<RedisStore>| {
+            let (member, digest) = (Arc::clone(member), digest.to_owned());
+            async move { member.reader.table(&digest).await }
+        };
+        self.found_by_any(self.members.iter().map(ask)).await
     }
 
     pub(super) async fn survey(&self) -> Result<Survey, StoreError> {
@@ -159,13 +192,25 @@ impl Shared {
         job: &JobName,
         run_id: RunId,
     ) -> Result<Option<Output>, StoreError> {
-        let all = self.members.len();
         let ask = |member: &Arc<RedisStore>| {
             let (member, job) = (Arc::clone(member), job.clone());
             async move { member.reader.output(&job, run_id).await }
         };
-        let enough = |found: &[Option<Output>]| found.iter().any(Option::is_some);
-        let (found, faults) = gather(self.members.iter().map(ask), enough).await;
+        self.found_by_any(self.members.iter().map(ask)).await
+    }
+
+    /// What one of them has; none where a majority has not.
+    async fn found_by_any<T, F>(
+        &self,
+        asked: impl Iterator<Item = F>,
+    ) -> Result<Option<T>, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Option<T>, Fault>> + Send + 'static,
+    {
+        let all = self.members.len();
+        let enough = |found: &[Option<T>]| found.iter().any(Option::is_some);
+        let (found, faults) = gather(asked, enough).await;
         let answered = found.len();
         match found.into_iter().flatten().next() {
             Some(output) => Ok(Some(output)),

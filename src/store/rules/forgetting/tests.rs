@@ -53,6 +53,8 @@ fn enrolment(again: bool) -> Enrolment {
         job: JobName::new("a").unwrap(),
         schedule: "* * * * * UTC".to_owned(),
         enabled: true,
+        definition: Default::default(),
+        over: None,
         change: None,
         retention: Retention {
             limit: 10,

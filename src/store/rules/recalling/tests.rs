@@ -61,6 +61,7 @@ impl Ledger {
             lines: Vec::new(),
             closed: Vec::new(),
             news: Vec::new(),
+            closings: Vec::new(),
         });
     }
 
@@ -93,6 +94,8 @@ impl Ledger {
             job: name(),
             schedule: SCHEDULE.to_owned(),
             enabled: true,
+            definition: Default::default(),
+            over: None,
             change: None,
             retention: RETENTION,
             again: true,
@@ -110,7 +113,7 @@ impl Ledger {
             second,
             Seen {
                 settled_until,
-                pause: None,
+                ..Seen::default()
             },
         );
     }
@@ -257,6 +260,7 @@ fn what_a_replica_has_seen_counts_for_nothing_where_nothing_was_lost() {
         Seen {
             settled_until: Some(at(20)),
             pause: Some(SeenPause { pause, over: false }),
+            force: None,
         },
     );
     assert_eq!(ledger.record, before);
@@ -275,6 +279,7 @@ fn a_pause_comes_back_in_the_grace_window_alone() {
                 pause: pause.clone(),
                 over: false,
             }),
+            force: None,
         };
         ledger.lose(image, 45);
         ledger.enrol(second, seen);
