@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use test_support::redis::RedisServer;
 use test_support::redis_many::{Cluster, Move};
 
 use crate::Scenario;
@@ -39,8 +40,14 @@ pub(crate) const ALL: &[Scenario] = &[
     Scenario {
         law: "a_node_that_has_none_of_our_keys_may_die",
         deployment: CLUSTER,
-        fault: "another node killed",
+        fault: "another node killed, `cluster-require-full-coverage no`",
         run: other_killed,
+    },
+    Scenario {
+        law: "a_cluster_that_wants_all_slots_is_away_until_a_dead_nodes_are_served_again",
+        deployment: CLUSTER,
+        fault: "another node killed",
+        run: other_killed_and_missed,
     },
 ];
 
@@ -80,10 +87,23 @@ fn moved(scenario: &'static Scenario) {
 }
 
 fn other_killed(scenario: &'static Scenario) {
-    let mut cluster = Cluster::start();
+    let options = RedisServer::options().argument("--cluster-require-full-coverage", "no");
+    let mut cluster = Cluster::start_as(&options);
     let mut scene = Scene::begin(scenario, &cluster.full_url());
     let other = cluster.other_master(cluster.holder(NAMESPACE));
     scene.strike(|| cluster.nodes[other].kill());
     scene.hold(Duration::from_secs(3));
     scene.end(Law::at_once());
+}
+
+/// By default a cluster answers nobody while any slot has no node, ours or not: that is an outage
+/// like any other, from when the death is noticed until the election is over.
+fn other_killed_and_missed(scenario: &'static Scenario) {
+    let mut cluster = Cluster::start();
+    let mut scene = Scene::begin(scenario, &cluster.full_url());
+    let other = cluster.other_master(cluster.holder(NAMESPACE));
+    let heir = cluster.replica_of(other);
+    scene.strike(|| cluster.nodes[other].kill());
+    scene.lift(|| cluster.wait_until_served_by(heir));
+    scene.end(Law::at_once().with_takeovers());
 }

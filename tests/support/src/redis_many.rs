@@ -301,6 +301,19 @@ impl Cluster {
         });
         holder
     }
+
+    /// Waits until this node has taken its dead master's place, and all that live say that no slot
+    /// lacks a node.
+    pub fn wait_until_served_by(&self, heir: usize) {
+        wait_for("a cluster that serves all slots again", || {
+            let mut living = self.nodes.iter().filter(|node| !node.is_down());
+            self.nodes[heir].command(&["ROLE"]).starts_with("master")
+                && living.all(|node| {
+                    let told = node.command(&["CLUSTER", "INFO"]);
+                    told.contains("cluster_state:ok")
+                })
+        });
+    }
 }
 
 /// Moves a slot with all its keys, as `redis-cli --cluster reshard` does, and waits in between.
