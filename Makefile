@@ -4,6 +4,8 @@
 # make demo    a replica dies in the middle of a job, and what becomes of it
 # make check   formatting, lints, tests, documentation: what must pass before a commit
 # make test    the same, after installing the servers that the tests start; CI runs this
+# make simulate  storms in virtual time, some of seeds that nobody has tried: SEEDS=n of them, SEED=n one
+# make mutants   deliberate faults of the protocol, which storms have to find
 # make bench   benchmarks
 # make deb     the Debian package, into target/debian; scripts/install-test-tools has what it takes
 # make manifests   deploy/kubernetes anew, from the chart
@@ -18,7 +20,7 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Not DATABASE_URL of the caller's environment: that may well be of another project.
 SHOP ?= $(CURDIR)/var/shop.db
 
-.PHONY: run status audit demo build check test fmt clippy shellcheck tests doc bench manifests image-check deb
+.PHONY: run status audit demo build check test fmt clippy shellcheck tests simulate mutants doc bench manifests image-check deb
 
 # Jobs find their programs on PATH, and jobs.toml hands DATABASE_URL on to them.
 run audit: export PATH := $(BIN):$(PATH)
@@ -50,7 +52,7 @@ test:
 	scripts/install-test-tools
 	$(MAKE) check
 
-check: fmt clippy shellcheck tests doc
+check: fmt clippy shellcheck tests simulate mutants doc
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -67,7 +69,23 @@ shellcheck:
 	fi
 
 tests:
-	$(CARGO) test --workspace $(FEATURES) -- --show-output
+	$(CARGO) test --workspace --exclude soloist-simulation $(FEATURES) -- --show-output
+
+# As quick as what is shipped, with all checks of arithmetic; deliberate faults are compiled in, and off.
+SIMULATION := RUSTFLAGS="$(RUSTFLAGS) --cfg soloist_mutants" CARGO_TARGET_DIR=target/simulation $(CARGO)
+SIMULATED := --profile simulation -p soloist-simulation
+
+simulate:
+ifdef SEED
+	$(SIMULATION) run -q $(SIMULATED)
+else
+	$(SIMULATION) test $(SIMULATED)
+	$(SIMULATION) run -q $(SIMULATED)
+	FROM=$$(date +%s)000 SEEDS=$(or $(FRESH),1000) $(SIMULATION) run -q $(SIMULATED)
+endif
+
+mutants:
+	MUTANTS=1 $(SIMULATION) run -q $(SIMULATED)
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(FEATURES)

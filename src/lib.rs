@@ -6,6 +6,17 @@
 //! share, `tls_trouble` is one of store and guardian; `why` knows `store` and `scheduler`.
 //! `tests/tidy.rs` holds it.
 
+/// Whether a deliberate fault is on: see the module `mutants`.
+macro_rules! mutant {
+    ($fault:ident) => {{
+        #[cfg(soloist_mutants)]
+        let on = crate::mutants::is_on(crate::mutants::Mutant::$fault);
+        #[cfg(not(soloist_mutants))]
+        let on = false;
+        on
+    }};
+}
+
 #[cfg(feature = "daemon")]
 pub mod cli;
 pub mod clock;
@@ -25,6 +36,8 @@ mod http_client;
 pub mod import;
 #[cfg(feature = "daemon")]
 pub mod metrics;
+#[cfg(soloist_mutants)]
+pub mod mutants;
 #[cfg(feature = "daemon")]
 mod notify;
 #[cfg(feature = "daemon")]

@@ -64,7 +64,7 @@ impl Calls {
     /// Makes the call that an effect asks for.
     pub(super) fn make(&self, effect: Effect, scheduler: &Scheduler) {
         let sent = self.clock.boot();
-        let timeout = timeout_of(&effect);
+        let timeout = call_timeout(&effect);
         let caller = scheduler.caller(sent, timeout);
         let store = Arc::clone(&self.store);
         match effect {
@@ -179,8 +179,9 @@ impl Calls {
     }
 }
 
-/// How long a call may take: no longer than the shortest of its leases allows.
-fn timeout_of(effect: &Effect) -> Duration {
+/// How long a call to the store may take that an effect asks for: no longer than the shortest of
+/// its leases allows. What comes back later comes to nobody.
+pub fn call_timeout(effect: &Effect) -> Duration {
     let shortest = match effect {
         Effect::Claim(claims) => claims.iter().map(|claim| claim.ttl).min(),
         Effect::Renew(renewals) => renewals.iter().map(|renewal| renewal.ttl).min(),

@@ -33,6 +33,7 @@ use crate::store::{Store, StoreEvent};
 
 #[cfg(feature = "daemon")]
 pub(crate) use self::calls::CALL_TIMEOUT;
+pub use self::calls::call_timeout;
 pub use self::observer::{Moment, Observer};
 pub use self::request::Request;
 

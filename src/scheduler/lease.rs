@@ -50,9 +50,9 @@ use super::time::Timestamp;
 /// that no call keeps a single-threaded store busy for more than about a millisecond.
 pub const BATCH_LIMIT: usize = 128;
 
-/// A lease that ran out longer ago than this is not shown to those who look for leases to take
-/// over: most likely its job was removed from every table. Who claims a later occurrence of the
-/// job is told of it all the same.
+/// A lease that ran out longer ago than this is not shown to those who look for what ran out: most
+/// likely its job was removed from every table. Who looks at all, as everybody does who begins to,
+/// is told of it all the same.
 pub const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// A number that rises at every grant of a job, for ever, and stays below 2^53, so that it

@@ -92,14 +92,14 @@ impl StoreClock {
     pub(super) fn reached(&self, now: BootTime) -> Option<Timestamp> {
         let bounds = self.bounds?;
         Some(Timestamp::from_millis(
-            (nanos(now) + bounds.low).div_euclid(1_000_000),
+            (nanos(now) + bounds.surely()).div_euclid(1_000_000),
         ))
     }
 
     /// When the store's clock will surely have reached `instant`; none before the first answer.
     pub(super) fn boot_time_of(&self, instant: Timestamp) -> Option<BootTime> {
         let bounds = self.bounds?;
-        let boot = nanos_of_millis(instant).saturating_sub(bounds.low);
+        let boot = nanos_of_millis(instant).saturating_sub(bounds.surely());
         Some(BootTime::since_boot(Duration::from_nanos(
             u64::try_from(boot).unwrap_or(0),
         )))
@@ -117,6 +117,14 @@ impl StoreClock {
 }
 
 impl Bounds {
+    /// By how much the store's time is ahead of boot time at least.
+    fn surely(self) -> i64 {
+        match mutant!(GrantsEarly) {
+            true => self.low + 300 * RESOLUTION_NS,
+            false => self.low,
+        }
+    }
+
     /// The bounds as they are known later: wider by what the clocks may have drifted.
     fn aged(self, now: BootTime) -> Self {
         let drift = nanos_of(now.saturating_since(self.at)) / (1_000_000 / DRIFT_PPM);

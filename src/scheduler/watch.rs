@@ -146,7 +146,9 @@ impl Watch {
         for lease in observation.leases.iter().filter(|lease| watched(lease)) {
             let seen = self.see(&lease.job, &lease.held, now);
             let ready_at = self.ready_at(&seen, clock);
-            let over = seen.held.sighting.deadline < store_now || seen.unchanged_until() <= now;
+            let over = seen.held.sighting.deadline < store_now
+                || seen.unchanged_until() <= now
+                || mutant!(TakesWhatItSees);
             if over && ready_at <= now {
                 takeovers.push(takeover(&lease.job, &lease.held));
             }
@@ -212,7 +214,7 @@ impl Watch {
         let all = scope == Scope::All;
         self.seen.retain(|(job, shard), watched| {
             let expected = all || watched.held.sighting.deadline < store_now;
-            let shown = expected && !is_abandoned(watched, store_now);
+            let shown = all || (expected && !is_abandoned(watched, store_now));
             let same = |lease: &ObservedLease| lease.job == *job && lease.held.shard == *shard;
             !shown || observation.leases.iter().any(same)
         });
@@ -224,9 +226,12 @@ impl Watch {
         let delay = watch_delay(ttl);
         let unchanged = watched.unchanged_until();
         let renewed_at = sighting.deadline - ttl;
+        if mutant!(TakesWhatItSees) {
+            return watched.first_seen;
+        }
         let trusted = clock
             .trusted_since()
-            .is_some_and(|since| since <= renewed_at);
+            .is_some_and(|since| since <= renewed_at || mutant!(BelievesTheClock));
         let passed = clock
             .boot_time_of(sighting.deadline + delay)
             .filter(|_| trusted);

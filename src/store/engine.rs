@@ -89,11 +89,12 @@ pub(super) const FOR_EVER: Timestamp = Timestamp::from_millis(i64::MAX);
 
 impl Window {
     pub(super) fn of(scope: Scope, now: Timestamp) -> Self {
-        let (until, limit) = match scope {
-            Scope::Overdue => (now, OVERDUE_LIMIT),
-            Scope::All => (FOR_EVER, SCOPE_ALL_LIMIT),
+        let (after, until, limit) = match scope {
+            Scope::Overdue => (now - ABANDONED_AFTER, now, OVERDUE_LIMIT),
+            // Who has watched nothing yet has to hear of what stands in a job's way, however long
+            // its holder has been gone.
+            Scope::All => (Timestamp::from_millis(i64::MIN), FOR_EVER, SCOPE_ALL_LIMIT),
         };
-        let after = now - ABANDONED_AFTER;
         Self {
             after,
             until,

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::broadcast;
@@ -16,7 +17,7 @@ use super::draft::{Changes, Draft, Fault, Kept, Line, Reading};
 use super::engine::{Engine, Look, Survey, Terms, Window};
 use super::rules::{Entry, Group, Life, Record, time_us};
 use super::{
-    AttemptRecord, Caller, EVENT_CAPACITY, OUTPUTS_KEPT, REPLICA_RETENTION, ReplicaInfo,
+    AttemptRecord, Caller, EVENT_CAPACITY, JobState, OUTPUTS_KEPT, REPLICA_RETENTION, ReplicaInfo,
     ReplicaState, Scope, StoreError, StoreEvent,
 };
 use crate::clock::Clock;
@@ -79,6 +80,22 @@ impl MemoryStore {
         let mut ledger = self.ledger();
         *ledger = image.0;
         ledger.lost_at = Some(ledger.clock.wall());
+    }
+
+    /// How each job stands, and for how long nothing is granted yet: without a call, for whoever
+    /// looks on at every step.
+    pub fn standing(&self) -> (Duration, Vec<JobState>) {
+        let ledger = self.ledger();
+        let now_us = time_us(&ledger.group, ledger.clock_us());
+        let now = Timestamp::from_millis(now_us.div_euclid(1000));
+        let known = ledger.records.iter().filter_map(|(job, kept)| {
+            let record = Record::from_text(&kept.text)?;
+            Some(record.to_state(job))
+        });
+        (
+            ledger.group.grace_until.saturating_since(now),
+            known.collect(),
+        )
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {

@@ -83,6 +83,7 @@ impl Lease {
         now: BootTime,
     ) -> Self {
         let margins = Margins::of(claim.ttl);
+        let sent = if mutant!(TrustsTheAnswer) { now } else { sent };
         let trust_until = margins.trust_until(sent, grant.remaining);
         Self {
             trust_until,

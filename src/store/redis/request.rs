@@ -224,6 +224,9 @@ pub(super) enum Adopted<'a> {
     },
 }
 
+/// Longer ago than anything: a century.
+const EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 pub(super) fn observe(keys: &Keys, caller: &Caller, info: &ReplicaInfo, scope: Scope) -> Request {
     let mut arguments = Arguments::default();
     arguments.text(STEP_BACK_TOLERATED_US.to_string());
@@ -236,7 +239,10 @@ pub(super) fn observe(keys: &Keys, caller: &Caller, info: &ReplicaInfo, scope: S
     });
     let window = Window::of(scope, Timestamp::default());
     arguments.text(window.limit.to_string());
-    arguments.millis(ABANDONED_AFTER);
+    arguments.millis(match scope {
+        Scope::Overdue => ABANDONED_AFTER,
+        Scope::All => EVER,
+    });
     arguments.millis(REPLICA_RETENTION);
     Request {
         operation: Operation::Observe,

@@ -85,7 +85,10 @@ impl Step<'_, '_> {
         }
         let mut waiting = self.record.waiting.iter();
         let waiting = waiting.find(|one| one.scheduled_at == claim.due());
-        if claim.due() > now && !waiting.is_some_and(|one| is_of_before(one.since, now)) {
+        if claim.due() > now
+            && !mutant!(GrantsEarly)
+            && !waiting.is_some_and(|one| is_of_before(one.since, now))
+        {
             let wait = claim.due().saturating_since(now);
             return ClaimAnswer::Early { wait };
         }
@@ -110,11 +113,14 @@ impl Step<'_, '_> {
     /// The same request once more: the same answer, with what is left by now.
     fn replay(&self, claim: &Claim) -> Option<ClaimAnswer> {
         let current = self.current_at(claim.due())?;
+        if mutant!(ForgetsWhoAsked) {
+            return None;
+        }
         let slot = current
             .slots
             .iter()
             .find(|slot| slot.run_id == claim.run_id)?;
-        if slot.state != State::Running {
+        if slot.state != State::Running && !mutant!(GrantsWhatIsOver) {
             return Some(ClaimAnswer::Finished);
         }
         Some(ClaimAnswer::Granted(Grant {
@@ -148,6 +154,7 @@ impl Step<'_, '_> {
                 let wait = slot.deadline.saturating_since(now);
                 return ClaimAnswer::Early { wait };
             }
+            State::Running if mutant!(ExpiryAlone) && slot.deadline < now => {}
             State::Running if claim.watched != Some(slot.sighting()) => {
                 return match current.held(shard) {
                     Some(held) => ClaimAnswer::Held(held),
@@ -184,11 +191,11 @@ impl Step<'_, '_> {
     fn attempt_again(&mut self, claim: &Claim, current: &Current, shard: usize) -> ClaimAnswer {
         let slot = &current.slots[shard];
         let lost = slot.state == State::Running;
-        let exhausted = slot.attempt >= claim.max_attempts;
+        let exhausted = slot.attempt >= claim.max_attempts && !mutant!(AttemptsUnbounded);
         let told = current.stop.as_ref().filter(|_| lost);
         let (cause, fate) = match (told, slot.on_crash) {
             (Some(order), _) => (Some(order.why.cause()), order.fate()),
-            (None, OnCrash::Skip) if lost => {
+            (None, OnCrash::Skip) if lost && !mutant!(SkipRunsAgain) => {
                 let fate = "not run again, as on_crash = \"skip\" says".to_owned();
                 (Some(Cause::OnCrash), fate)
             }
@@ -224,7 +231,10 @@ impl Step<'_, '_> {
         let call = &mut *self.call;
         let known = call.group.token.max(call.caller.token_floor);
         let floor = known.max(self.record.token).get() + 1;
-        let token = FencingToken::new(floor.max(u64::try_from(call.now_us).unwrap_or(0)));
+        let token = match mutant!(TokenCounts) {
+            true => FencingToken::new(call.group.token.get() + 1),
+            false => FencingToken::new(floor.max(u64::try_from(call.now_us).unwrap_or(0))),
+        };
         assert!(
             token <= FencingToken::MAX,
             "the store's clock is past the year 2255"

@@ -30,7 +30,9 @@ impl Step<'_, '_> {
         if claim.claim_by == Claim::ONLY_ASKS {
             return ClaimAnswer::Finished;
         }
-        if let Some(since) = self.suspended_since(due) {
+        if let Some(since) = self.suspended_since(due)
+            && !mutant!(PauseIgnored)
+        {
             return ClaimAnswer::Suspended { since };
         }
         if let Some(answer) = self.in_grace() {
@@ -62,7 +64,7 @@ impl Step<'_, '_> {
         self.queue_backlog(claim);
         self.settle(due);
         self.settle_suspensions(&claim.occurrence.job);
-        let free = self.record.open().is_none();
+        let free = self.record.open().is_none() || mutant!(StartsBeside);
         if self.record.waiting.len() >= WAITING_LIMIT {
             return self.refuse_to_queue(claim);
         }
@@ -142,7 +144,9 @@ impl Step<'_, '_> {
             let words = "no replica claimed it within 1 s, and catch_up = \"none\"";
             return Some((Outcome::Missed, Cause::CatchUp, words));
         }
-        if let Some(suspension) = self.suspension() {
+        if let Some(suspension) = self.suspension()
+            && !mutant!(PauseIgnored)
+        {
             let words = "the job was paused or disabled before it could start";
             return Some((Outcome::Skipped, suspension.cause, words));
         }

@@ -82,6 +82,9 @@ impl Step<'_, '_> {
         };
         let last = slot.deadline.max(renewal.last_deadline);
         slot.deadline = (now + renewal.ttl).max(last + Duration::from_millis(1));
+        if mutant!(DeadlineStands) {
+            slot.deadline = now + renewal.ttl;
+        }
         slot.ttl = renewal.ttl;
         RenewalAnswer::Renewed {
             deadline: slot.deadline,
@@ -98,6 +101,14 @@ impl Step<'_, '_> {
             && slot.run_id == lease.run_id
             && slot.token == lease.token;
         same.then_some(slot.state)
+    }
+
+    /// The same, whoever's it is.
+    fn state_of_shard(&self, lease: &Lease<'_>) -> Option<State> {
+        let current = self.record.current.as_ref()?;
+        let same = current.scheduled_at == lease.occurrence.scheduled_at;
+        let slot = current.slots.get(lease.shard).filter(|_| same)?;
+        Some(slot.state)
     }
 
     /// Inside a grace window a holder may write a record anew that the store lost, or that it
@@ -179,13 +190,20 @@ impl Step<'_, '_> {
             failures: release.failures,
             on_crash: release.on_crash,
         };
-        match self.state_of(&lease) {
+        let state = match mutant!(ReleaseByAnyone) {
+            true => self.state_of_shard(&lease),
+            false => self.state_of(&lease),
+        };
+        match state {
             Some(State::Running) => {}
             Some(State::Again(outcome) | State::Ended(outcome)) => {
                 if outcome != self.written_as(release) {
                     return ReleaseAnswer::Superseded;
                 }
                 self.released_before(release);
+                if mutant!(LineTwice) {
+                    self.line(lease.shard, outcome, release.detail.clone());
+                }
                 return ReleaseAnswer::Released;
             }
             Some(State::Idle) | None if self.reassert(&lease) => {}
@@ -194,6 +212,13 @@ impl Step<'_, '_> {
         let group = &mut self.call.group;
         group.token = group.token.max(release.token);
         self.close(release, lease.shard);
+        if mutant!(ForgetsWhatRan) {
+            self.record.current = None;
+            self.record.settled_until = release.occurrence.scheduled_at - Duration::from_millis(1);
+        }
+        if mutant!(ForgetsWhoWaits) {
+            self.record.waiting.clear();
+        }
         ReleaseAnswer::Released
     }
 

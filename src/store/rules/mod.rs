@@ -129,8 +129,12 @@ impl<'a> Call<'a> {
                 reborn(group, caller, now, id);
             }
             Life::AfterLoss => {
-                group.grace_until = group.grace_until.max(now + caller.quarantine);
-                group.born = group.born.max(now);
+                if !mutant!(NoGrace) {
+                    group.grace_until = group.grace_until.max(now + caller.quarantine);
+                }
+                if !mutant!(BornStays) {
+                    group.born = group.born.max(now);
+                }
             }
             Life::New => {
                 let grace = grace_of_birth(false, caller);

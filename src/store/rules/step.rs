@@ -326,7 +326,9 @@ impl<'s, 'c> Step<'s, 'c> {
             schedule: Some(self.record.schedule.clone()).filter(|text| !text.is_empty()),
             ..AttemptDetail::policy(cause, words)
         };
-        self.push_unstarted(run_id, until, outcome, detail);
+        if !mutant!(NoLine) {
+            self.push_unstarted(run_id, until, outcome, detail);
+        }
         self.close_line(Some(since), None);
         self.settle_all(until);
     }

@@ -1,0 +1,64 @@
+//! What lies between now and then in a world's queue.
+
+use std::sync::Arc;
+
+use soloist::scheduler::lease::{Caller, RunId};
+use soloist::scheduler::time::BootTime;
+use soloist::scheduler::{Effect, EndedHow, Event};
+use soloist::store::ReplicaInfo;
+
+/// What is on its way, and reaches a replica or the store later.
+pub(crate) enum Happening {
+    Deliver {
+        replica: usize,
+        life: u64,
+        event: Box<Event>,
+    },
+    /// A call reaches the store.
+    Arrive(Call),
+    EndOfRun {
+        run: RunId,
+        replica: usize,
+        life: u64,
+        how: EndedHow,
+    },
+    /// The guardian looks whether an attempt has passed its guard.
+    GuardDue {
+        run: RunId,
+    },
+    Wake {
+        replica: usize,
+        life: u64,
+    },
+}
+
+/// A call on its way to the store. It may get there more than once.
+#[derive(Clone)]
+pub(crate) struct Call {
+    pub(crate) replica: usize,
+    pub(crate) life: u64,
+    pub(crate) effect: Arc<Effect>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) info: Arc<ReplicaInfo>,
+    pub(crate) sent: BootTime,
+    /// Whoever sent it waits for the answer. Nobody does of a copy, or of what comes too late.
+    pub(crate) awaited: bool,
+}
+
+/// Two happenings never come apart by what they are: the queue goes by instant and sequence.
+impl PartialEq for Happening {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+impl Eq for Happening {}
+impl PartialOrd for Happening {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Happening {
+    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}

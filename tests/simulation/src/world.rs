@@ -1,0 +1,507 @@
+//! The simulated world: a store, replicas with clocks of their own, a network, job processes.
+
+mod faults;
+mod guardian;
+mod host;
+mod network;
+mod premises;
+mod runs;
+mod tables;
+mod witness;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use soloist::driver::call_timeout;
+use soloist::scheduler::job::Job;
+use soloist::scheduler::lease::{Replica, RunId};
+use soloist::scheduler::policy::Tags;
+use soloist::scheduler::time::{BootTime, Timestamp};
+use soloist::scheduler::{
+    Attempt, Effect, EndedHow, Event, Notice, Purpose, Reload, Scheduler, Settings,
+};
+use soloist::store::{AttemptRecord, JobState, ReplicaInfo, Snapshot};
+use uuid::Uuid;
+
+use self::host::Host;
+pub use self::network::Network;
+pub use self::premises::{Premises, Real, StoreClock};
+pub use self::runs::Run;
+use self::tables::{Tables, digest_of, revision_of};
+pub use self::witness::{Arrow, Phase, Witness};
+pub use crate::chance::Chance;
+use crate::happening::Happening;
+
+/// When every world begins: 2026-11-20T22:00:00Z.
+pub const GENESIS_MS: i64 = 1_795_212_000_000;
+
+/// How an attempt ends.
+pub type Fate = fn(&mut Chance, &Attempt) -> EndedHow;
+
+/// What becomes of each attempt that nobody ends: after how long it ends, and how.
+pub type Plot = Box<dyn Fn(&Attempt) -> (Duration, EndedHow)>;
+
+/// How long a job's attempt runs.
+pub type Length = fn(&mut Chance) -> Duration;
+
+/// A fleet, its store and what lies between them.
+pub struct World {
+    /// All that is drawn in it.
+    pub chance: Chance,
+    /// What may go wrong on the way.
+    pub network: Network,
+    /// Since it began.
+    pub now: Duration,
+    /// All attempts that were started.
+    pub runs: BTreeMap<RunId, Run>,
+    /// Those that have not ended.
+    alive: BTreeSet<RunId>,
+    /// Until when the store keeps each lease for its holder, by the world's time.
+    deadlines: HashMap<RunId, Duration>,
+    /// By their numbers.
+    pub replicas: Vec<SimReplica>,
+    /// What the ledger has told of definitions, and whether it keeps to it.
+    pub tables: Tables,
+    store: Premises,
+    /// The store's clock is ahead of the world's time by this.
+    clock_shift_ms: i64,
+    /// And goes faster than that by this.
+    clock_ppm: i64,
+    /// It answers nobody.
+    store_is_down: bool,
+    /// Looks on at every step, in worlds that have one.
+    pub witness: Option<Box<Witness>>,
+    /// The table that replicas start with.
+    pub jobs: Vec<Arc<Job>>,
+    length: Length,
+    /// How attempts end that nobody ends.
+    pub fate: Fate,
+    /// Takes the place of `length` and `fate`.
+    pub plot: Option<Plot>,
+    queue: BinaryHeap<Reverse<(Duration, u64, Happening)>>,
+    sequence: u64,
+}
+
+/// A replica, its host and its clocks.
+pub struct SimReplica {
+    scheduler: Option<Scheduler>,
+    host: Host,
+    /// What it told people.
+    pub notices: Vec<String>,
+    /// It has ended as it was asked to.
+    pub finished: bool,
+    cut_off: bool,
+    life: u64,
+    /// The next of its wake-ups that is in the queue; later ones are in vain.
+    wakes_at: Option<Duration>,
+    /// Until then, by the world's time, it gets no CPU.
+    frozen_until: Duration,
+    /// It dies when it has performed so many effects more.
+    dies_after: Option<u64>,
+    tags: Tags,
+    max_running: Option<u32>,
+}
+
+/// What a replica says of itself.
+fn info(scheduler: &Scheduler) -> ReplicaInfo {
+    ReplicaInfo {
+        running: u32::try_from(scheduler.running()).expect("a few"),
+        digest: scheduler.digest().to_owned(),
+        revision: scheduler.revision(),
+        beat: scheduler.beat(),
+        draining: scheduler.is_draining(),
+        tags: scheduler.tags().clone(),
+        max_running: scheduler.max_running(),
+        declines: scheduler.declines(),
+        alive_ms: u64::try_from(scheduler.alive_for().as_millis()).expect("a while"),
+        ..ReplicaInfo::default()
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "at {:?}:", self.now)?;
+        for run in self.runs.values() {
+            writeln!(
+                f,
+                "  {} {} attempt {} token {} on r{}: {:?} to {:?}{}",
+                run.job,
+                run.scheduled_at,
+                run.attempt,
+                run.token,
+                run.replica,
+                run.started,
+                run.ended,
+                if run.completed { ", completed" } else { "" }
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl World {
+    /// One over a store in memory, without replicas yet.
+    pub fn new(seed: u64, jobs: Vec<Job>, length: Length) -> Self {
+        Self::on(Premises::new(None), seed, jobs, length)
+    }
+
+    /// A world over a store of some other kind.
+    pub fn on(store: Premises, seed: u64, jobs: Vec<Job>, length: Length) -> Self {
+        store.set_clock(Timestamp::from_millis(GENESIS_MS));
+        Self {
+            store,
+            clock_shift_ms: 0,
+            clock_ppm: 0,
+            store_is_down: false,
+            witness: None,
+            plot: None,
+            alive: BTreeSet::new(),
+            fate: |_, _| EndedHow::Succeeded,
+            chance: Chance::new(seed),
+            network: Network {
+                slowest_ms: 5,
+                ..Network::default()
+            },
+            now: Duration::ZERO,
+            runs: BTreeMap::new(),
+            deadlines: HashMap::new(),
+            replicas: Vec::new(),
+            tables: Tables::default(),
+            jobs: jobs.into_iter().map(Arc::new).collect(),
+            length,
+            queue: BinaryHeap::new(),
+            sequence: 0,
+        }
+    }
+
+    /// Starts a replica and gives its number.
+    pub fn start(&mut self) -> usize {
+        self.start_with(Tags::new(), None)
+    }
+
+    /// Starts one that has tags and a limit.
+    pub fn start_with(&mut self, tags: Tags, max_running: Option<u32>) -> usize {
+        self.start_on(tags, max_running, 0)
+    }
+
+    /// The same on a host whose boot clock goes faster than time by so many parts per million.
+    pub fn start_on(&mut self, tags: Tags, max_running: Option<u32>, ppm: i64) -> usize {
+        let number = self.replicas.len();
+        let booted_before = Duration::from_millis(self.chance.below(1_000_000_000));
+        self.replicas.push(SimReplica {
+            scheduler: None,
+            host: Host::booted(booted_before, ppm),
+            notices: Vec::new(),
+            finished: false,
+            cut_off: false,
+            life: 0,
+            wakes_at: None,
+            frozen_until: Duration::ZERO,
+            dies_after: None,
+            tags,
+            max_running,
+        });
+        self.revive(number);
+        number
+    }
+
+    /// Starts a replica that crashed anew: another identity, the same host.
+    pub fn revive(&mut self, number: usize) {
+        let mut own = Chance::new(self.chance.draw());
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&own.draw().to_le_bytes());
+        id[8..].copy_from_slice(&own.draw().to_le_bytes());
+        let replica = Replica {
+            id: Uuid::from_bytes(id),
+            name: format!("r{number}"),
+        };
+        let settings = Settings {
+            replica,
+            shutdown_grace: Duration::from_secs(5),
+            purpose: Purpose::Table,
+            tags: self.replicas[number].tags.clone(),
+            max_running: self.replicas[number].max_running,
+            digest: digest_of(&self.jobs),
+            revision: revision_of(&self.jobs),
+        };
+        let entropy = Box::new(move || {
+            let mut bytes = [0; 10];
+            bytes[..8].copy_from_slice(&own.draw().to_le_bytes());
+            bytes[8..].copy_from_slice(&own.draw().to_le_bytes()[..2]);
+            bytes
+        });
+        let boot = self.boot(number);
+        let one = &mut self.replicas[number];
+        one.scheduler = Some(Scheduler::new(settings, self.jobs.clone(), entropy, boot));
+        one.life += 1;
+        one.wakes_at = None;
+        one.finished = false;
+        one.dies_after = None;
+        self.turn(number);
+    }
+
+    /// Who runs something now.
+    pub fn holder(&self) -> Option<usize> {
+        self.alive.first().map(|id| self.runs[id].replica)
+    }
+
+    /// Has a replica go on with another table.
+    pub fn reload(&mut self, number: usize, jobs: &[Arc<Job>]) {
+        let one = &mut self.replicas[number];
+        let reload = Reload {
+            jobs: jobs.to_vec(),
+            digest: digest_of(jobs),
+            revision: revision_of(jobs),
+            tags: one.tags.clone(),
+            max_running: one.max_running,
+            shutdown_grace: Duration::from_secs(5),
+        };
+        if let Some(scheduler) = &mut one.scheduler {
+            scheduler.reload(reload);
+            self.turn(number);
+        }
+    }
+
+    /// Asks a replica to stop.
+    pub fn drain(&mut self, number: usize) {
+        self.give(number, Event::DrainRequested);
+    }
+
+    /// Whether it runs.
+    pub fn is_alive(&self, number: usize) -> bool {
+        self.replicas[number].scheduler.is_some()
+    }
+
+    /// Whether it was asked to stop.
+    pub fn is_draining(&self, number: usize) -> bool {
+        let scheduler = self.replicas[number].scheduler.as_ref();
+        scheduler.is_some_and(Scheduler::is_draining)
+    }
+
+    /// What runs now.
+    pub fn runs_alive(&self) -> impl Iterator<Item = (RunId, &Run)> {
+        self.alive.iter().map(|id| (*id, &self.runs[id]))
+    }
+
+    /// Whether another replica than this takes anything that it is given.
+    pub fn has_room_beside(&self, number: usize) -> bool {
+        let mut all = self.replicas.iter().enumerate();
+        all.any(|(other, one)| other != number && one.max_running.is_none())
+    }
+
+    /// How jobs stand at the store, and for how long nothing is granted.
+    pub fn standing(&self) -> (Duration, Vec<JobState>) {
+        self.store.standing()
+    }
+
+    /// How many notices of all replicas have this in them.
+    pub fn notices_with(&self, part: &str) -> usize {
+        let notices = self.replicas.iter().flat_map(|one| &one.notices);
+        notices.filter(|notice| notice.contains(part)).count()
+    }
+
+    /// The ledger, newest first.
+    pub fn history(&self) -> Vec<AttemptRecord> {
+        self.store.history()
+    }
+
+    /// What the ledger holds beside it.
+    pub fn snapshot(&self) -> Snapshot {
+        self.store.snapshot()
+    }
+
+    /// Lets a time pass that chance draws out.
+    pub fn run_for_about(&mut self, seconds: u64, and_at_most_ms: u64) {
+        let more = Duration::from_millis(self.chance.below(and_at_most_ms));
+        self.run_for(Duration::from_secs(seconds) + more);
+    }
+
+    /// Lets time pass.
+    pub fn run_for(&mut self, length: Duration) {
+        let end = self.now + length;
+        while let Some(Reverse((at, ..))) = self.queue.peek() {
+            if *at > end {
+                break;
+            }
+            let Some(Reverse((at, _, happening))) = self.queue.pop() else {
+                break;
+            };
+            self.pass_to(at);
+            self.happen(happening);
+        }
+        self.pass_to(end);
+    }
+
+    fn pass_to(&mut self, at: Duration) {
+        self.now = self.now.max(at);
+        self.set_store_clock();
+    }
+
+    fn set_store_clock(&self) {
+        let millis = i64::try_from(self.now.as_millis()).expect("a short simulation");
+        let reads = GENESIS_MS + millis + millis * self.clock_ppm / 1_000_000 + self.clock_shift_ms;
+        self.store.set_clock(Timestamp::from_millis(reads));
+    }
+
+    fn boot(&self, number: usize) -> BootTime {
+        self.replicas[number].host.boot(self.now)
+    }
+
+    fn push(&mut self, at: Duration, happening: Happening) {
+        self.sequence += 1;
+        self.queue.push(Reverse((at, self.sequence, happening)));
+    }
+
+    fn lives(&self, replica: usize, life: u64) -> bool {
+        self.replicas[replica].life == life
+    }
+
+    /// When what is to happen gets CPU again, if it has none.
+    fn thaws_at(&self, happening: &Happening) -> Option<Duration> {
+        let until = match happening {
+            Happening::Wake { replica, .. } | Happening::Deliver { replica, .. } => {
+                let one = &self.replicas[*replica];
+                one.frozen_until.max(one.host.suspended_until)
+            }
+            // What runs there, and its guardian.
+            Happening::EndOfRun { replica, .. } => self.replicas[*replica].host.suspended_until,
+            Happening::GuardDue { run } => {
+                let run = &self.runs[run];
+                self.replicas[run.replica].host.suspended_until
+            }
+            Happening::Arrive(_) => return None,
+        };
+        Some(until).filter(|until| *until > self.now)
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        if let Some(until) = self.thaws_at(&happening) {
+            return self.push(until, happening);
+        }
+        if let Some(witness) = &mut self.witness {
+            witness.events += 1;
+        }
+        match happening {
+            Happening::Wake { replica, life } if self.lives(replica, life) => {
+                let now = self.now;
+                let one = &mut self.replicas[replica];
+                if one.wakes_at.take_if(|next| *next <= now).is_some() {
+                    self.turn(replica);
+                }
+            }
+            Happening::Deliver {
+                replica,
+                life,
+                event,
+            } if self.lives(replica, life) => {
+                self.give(replica, *event);
+            }
+            Happening::EndOfRun {
+                run,
+                replica,
+                life,
+                how,
+            } => {
+                self.end_run(run, replica, life, how);
+            }
+            Happening::Arrive(call) => self.arrive(&call),
+            Happening::GuardDue { run } => self.guard_due(run),
+            Happening::Wake { .. } | Happening::Deliver { .. } => {}
+        }
+    }
+
+    fn give(&mut self, number: usize, event: Event) {
+        let boot = self.boot(number);
+        if let Some(scheduler) = &mut self.replicas[number].scheduler {
+            scheduler.handle(event, boot);
+            self.turn(number);
+        }
+    }
+
+    /// One turn of the driver's loop.
+    fn turn(&mut self, number: usize) {
+        let boot = self.boot(number);
+        let Some(mut scheduler) = self.replicas[number].scheduler.take() else {
+            return;
+        };
+        scheduler.advance(boot);
+        let mut finished = false;
+        while let Some(effect) = scheduler.poll_effect() {
+            if self.dies_before(number, &effect) {
+                return;
+            }
+            finished |= matches!(effect, Effect::Finish);
+            self.perform(number, effect, &mut scheduler, boot);
+        }
+        let life = self.replicas[number].life;
+        if let Some(wakeup) = scheduler.next_wakeup() {
+            // What is due at once waits for the next microsecond, so that time passes.
+            let soonest = self.now + Duration::from_micros(1);
+            let at = self.replicas[number].host.world_time(wakeup).max(soonest);
+            if self.replicas[number].wakes_at.is_none_or(|next| at < next) {
+                self.replicas[number].wakes_at = Some(at);
+                let replica = number;
+                self.push(at, Happening::Wake { replica, life });
+            }
+        }
+        self.replicas[number].finished |= finished;
+        if finished {
+            self.replicas[number].life += 1;
+        } else {
+            self.replicas[number].scheduler = Some(scheduler);
+        }
+    }
+
+    fn perform(
+        &mut self,
+        number: usize,
+        effect: Effect,
+        scheduler: &mut Scheduler,
+        boot: BootTime,
+    ) {
+        let life = self.replicas[number].life;
+        match effect {
+            Effect::Start(attempt) => self.start_run(number, life, &attempt),
+            Effect::Stop { run_id, grace, .. } => {
+                // Some jobs heed TERM sooner or later, and some never do.
+                let after = match self.chance.percent(50) {
+                    true => Duration::from_millis(self.chance.below(grace.as_millis() as u64 + 1)),
+                    false => grace,
+                };
+                let how = EndedHow::Stopped;
+                let end = Happening::EndOfRun {
+                    run: run_id,
+                    replica: number,
+                    life,
+                    how,
+                };
+                self.push(self.now + after, end);
+            }
+            Effect::Guard { run_id, guard } => self.guard(run_id, guard),
+            Effect::Report(notice) => self.note(number, &notice),
+            Effect::Finish => {
+                let caller = scheduler.caller(boot, call_timeout(&effect));
+                self.depart(&caller);
+            }
+            call => {
+                if matches!(call, Effect::Observe(_)) {
+                    self.compare_wall(number, scheduler, boot);
+                }
+                let caller = scheduler.caller(boot, call_timeout(&call));
+                let info = info(scheduler);
+                self.send(number, call, caller, info, boot);
+            }
+        }
+    }
+
+    fn note(&mut self, number: usize, notice: &Notice) {
+        if self.witness.is_some() {
+            return self.tell_story(|| format!("r{number} tells: {notice:?}"));
+        }
+        let line = format!("{:?} {notice:?}", self.now);
+        self.replicas[number].notices.push(line);
+    }
+}

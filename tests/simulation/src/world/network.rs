@@ -1,0 +1,173 @@
+//! The way from a replica to the store and back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use soloist::driver::call_timeout;
+use soloist::scheduler::lease::Caller;
+use soloist::scheduler::time::BootTime;
+use soloist::scheduler::{Effect, Event};
+use soloist::store::{ReplicaInfo, StoreEvent};
+
+use super::World;
+use crate::calls::failure;
+use crate::happening::{Call, Happening};
+
+/// How late a call may reach the store that its sender gave up, or a copy of one.
+const LATEST_MS: u64 = 30_000;
+
+/// What may go wrong, in per cent of calls, and how slow the network is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Network {
+    /// Calls that never arrive.
+    pub lose_request: u64,
+    /// Calls that are carried out, and nobody hears of it.
+    pub lose_reply: u64,
+    /// Calls that arrive once more, later.
+    pub duplicate: u64,
+    /// Calls that arrive when their sender has given up, as at a server that stood still.
+    pub late: u64,
+    /// The longest way there, or back.
+    pub slowest_ms: u64,
+}
+
+impl World {
+    /// A replica calls the store.
+    pub(super) fn send(
+        &mut self,
+        replica: usize,
+        effect: Effect,
+        caller: Caller,
+        info: ReplicaInfo,
+        sent: BootTime,
+    ) {
+        let mut call = Call {
+            replica,
+            life: self.replicas[replica].life,
+            effect: Arc::new(effect),
+            caller: Arc::new(caller),
+            info: Arc::new(info),
+            sent,
+            awaited: true,
+        };
+        let at = self.now + self.delay();
+        if self.replicas[replica].cut_off {
+            self.tally("call of a replica that is cut off");
+            return self.fail(&call);
+        }
+        if self.percent(self.network.lose_request) {
+            self.tally("request lost");
+            return self.fail(&call);
+        }
+        if self.percent(self.network.late) {
+            self.fail(&call);
+            call.awaited = false;
+            let late =
+                call_timeout(&call.effect) + Duration::from_millis(self.chance.below(LATEST_MS));
+            return self.push(self.now + late, Happening::Arrive(call));
+        }
+        if self.percent(self.network.duplicate) {
+            let again = at + Duration::from_millis(self.chance.below(LATEST_MS));
+            let copy = Call {
+                awaited: false,
+                ..call.clone()
+            };
+            self.push(again, Happening::Arrive(copy));
+        }
+        self.push(at, Happening::Arrive(call));
+    }
+
+    /// Draws for what has a chance only, so that a world without it goes on as it did.
+    fn percent(&mut self, chance: u64) -> bool {
+        chance > 0 && self.chance.percent(chance)
+    }
+
+    fn delay(&mut self) -> Duration {
+        Duration::from_micros(50 + self.chance.below(self.network.slowest_ms * 1000 + 1))
+    }
+
+    /// A call reaches the store, whether or not its sender still lives.
+    pub(super) fn arrive(&mut self, call: &Call) {
+        if self.store_is_down {
+            self.tally("call to a store that is down");
+            if call.awaited {
+                self.fail(call);
+            }
+            return;
+        }
+        if !call.awaited {
+            self.tally("request late, or twice");
+        }
+        let lost = call.awaited && self.percent(self.network.lose_reply);
+        let before = self.witnessed(&call.effect);
+        let event = self.store.ask(
+            call.replica,
+            &call.effect,
+            &call.caller,
+            &call.info,
+            call.sent,
+        );
+        self.note_leases(&event);
+        self.tables.note(&event, &call.caller, &call.info, self.now);
+        self.witness_answer(before, call, &event);
+        self.spread_news();
+        if !call.awaited {
+            return;
+        }
+        if lost {
+            self.tally("reply lost");
+            return self.fail(call);
+        }
+        let at = self.now + self.delay();
+        self.push(
+            at,
+            Happening::Deliver {
+                replica: call.replica,
+                life: call.life,
+                event: Box::new(event),
+            },
+        );
+    }
+
+    /// What the store announces reaches every replica, or is lost.
+    pub(super) fn spread_news(&mut self) {
+        while let Some(news) = self.store.next_news() {
+            for replica in 0..self.replicas.len() {
+                let cut_off = self.replicas[replica].cut_off;
+                if cut_off || self.percent(self.network.lose_reply) {
+                    continue;
+                }
+                let event = Box::new(match news {
+                    StoreEvent::Opening => Event::Opening,
+                    StoreEvent::StopAsked => Event::StopAsked,
+                    StoreEvent::PauseChanged => Event::PauseChanged,
+                    StoreEvent::Reconnected => Event::Disturbed,
+                });
+                let life = self.replicas[replica].life;
+                let at = self.now + self.delay();
+                self.push(
+                    at,
+                    Happening::Deliver {
+                        replica,
+                        life,
+                        event,
+                    },
+                );
+            }
+        }
+    }
+
+    /// The sender hears nothing and gives up.
+    fn fail(&mut self, call: &Call) {
+        let event = failure(&call.effect, call.sent);
+        let at = self.now + call_timeout(&call.effect);
+        self.push(
+            at,
+            Happening::Deliver {
+                replica: call.replica,
+                life: call.life,
+                event: Box::new(event),
+            },
+        );
+    }
+}
