@@ -3,7 +3,8 @@
 //! The crate is a library under a thin binary. Dependencies run one way:
 //! `cli → daemon → http → driver → {store, runner, clock} → scheduler`, and
 //! `cli → import → config → scheduler`; `store_url` and `clock` are leaves that store and config
-//! share, `tls_trouble` is one of store and guardian; `why` knows `store` and `scheduler`.
+//! share, `tls_trouble` is one of store and guardian; `why` knows `store` and `scheduler`; `verify`
+//! starts replicas from outside, and knows what it takes to judge them.
 //! `tests/tidy.rs` holds it.
 
 /// Whether a deliberate fault is on: see the module `mutants`.
@@ -50,6 +51,8 @@ pub mod store_url;
 mod tls_trouble;
 #[cfg(feature = "otlp")]
 pub mod traces;
+#[cfg(feature = "daemon")]
+pub mod verify;
 #[cfg(feature = "daemon")]
 mod views;
 pub mod why;

@@ -13,11 +13,15 @@ use clap::{
 };
 use clap_complete::Shell;
 
+mod healthcheck;
 mod import;
 mod orders;
+mod verify;
 
+pub(crate) use healthcheck::HealthcheckArgs;
 pub(crate) use import::{From as ImportFrom, ImportArgs};
 pub(crate) use orders::{AskingArgs, KillArgs, PauseArgs, TriggerArgs, WaitingArgs, is_printable};
+pub(crate) use verify::VerifyArgs;
 
 /// One cron table on many machines: each occurrence of a job runs on one replica alone.
 #[derive(Debug, Parser)]
@@ -177,7 +181,7 @@ fn read_log_format(text: &str) -> Result<LogFormat, String> {
 }
 
 /// Commands that are to come, with what does for them today.
-const TO_COME: [(&str, Option<&str>); 2] = [("lock", None), ("verify", None)];
+const TO_COME: [(&str, Option<&str>); 1] = [("lock", None)];
 
 /// The command that was asked for, if it is one to come, and what does for it today.
 pub(crate) fn to_come(error: &clap::Error) -> Option<(&'static str, Option<&'static str>)> {
@@ -247,6 +251,11 @@ pub(crate) enum Command {
     #[command(after_help = "Example: soloist run-once close-expired-orders\n\n\
                       Exits with the command's own code.")]
     RunOnce(RunOnceArgs),
+    /// Test soloist against your own store: replicas that are killed, frozen and cut off, and what held.
+    #[command(after_help = "Example: soloist verify --store redis://redis:6379\n\n\
+                      It takes a minute, uses a namespace of its own, and leaves nothing behind; the server itself is never hurt.\n\n\
+                      Exits with 0 when all that is promised held; with 1 when something did not, or too little was seen; with 3 when the store is, or goes, away.")]
+    Verify(VerifyArgs),
     /// Carry a crontab, or CronJobs of Kubernetes, over into a table, and tell what differs.
     #[command(
         after_help = "Examples:\n  crontab -l | soloist import - --timezone Europe/Berlin > jobs.toml\n  \
@@ -440,21 +449,6 @@ pub(crate) struct RunOnceArgs {
         value_name = "NAME"
     )]
     pub(crate) replica: Option<String>,
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct HealthcheckArgs {
-    /// Ask whether it is ready to run jobs, too: that its store can be reached.
-    #[arg(long)]
-    pub(crate) ready: bool,
-    /// Where the replica listens; over `listen` of the table [default: 127.0.0.1:7373].
-    #[arg(
-        long,
-        env = "SOLOIST_LISTEN",
-        hide_env_values = true,
-        value_name = "ADDR"
-    )]
-    pub(crate) listen: Option<String>,
 }
 
 #[cfg(test)]

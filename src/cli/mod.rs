@@ -28,6 +28,7 @@ mod settings;
 mod status;
 mod store;
 mod tags;
+mod verify;
 mod why;
 
 use args::{Args, Command, Global};
@@ -35,6 +36,7 @@ use args::{Args, Command, Global};
 use crate::clock::{Clock as _, SystemClock};
 use crate::guardian::GUARDIAN_VARIABLE;
 use crate::scheduler::time::Timestamp;
+use crate::verify::part;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +81,9 @@ pub fn main() -> ExitCode {
         let message = format!("{GUARDIAN_VARIABLE} is set, which is soloist's own mark");
         return complain(Exit::Usage, &message, Some("unset it")).into();
     }
+    if let Some(ended) = part::run_if_asked(&SystemClock) {
+        return ended;
+    }
     let args = match Args::read() {
         Ok(args) => args,
         Err(error) => {
@@ -113,6 +118,7 @@ fn dispatch(global: &Global, command: &Command) -> Exit {
         Command::Resume(args) => either(orders::resume(global, args)),
         Command::Kill(args) => either(orders::kill(global, args)),
         Command::RunOnce(args) => either(run_once::run(global, args)),
+        Command::Verify(args) => either(verify::run(global, args)),
         Command::Import(args) => either(import::run(args)),
         Command::Schema => schema::run(),
         Command::Completions(args) => completions::run(args),

@@ -79,7 +79,7 @@ pub(crate) fn listen(hangup: Hangup, sender: mpsc::Sender<Request>) -> io::Resul
 
 /// Whether SIGHUP was ignored when this process started, as `nohup` has it. What can't be told
 /// counts as not ignored.
-fn ignores_hangup() -> bool {
+pub(crate) fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

@@ -57,7 +57,7 @@ pub(crate) use child::Streams;
 pub(crate) use facts::{CutShort, Exit, SpawnError, SpawnErrorKind};
 
 #[cfg(feature = "daemon")]
-pub(crate) use tree::children;
+pub(crate) use tree::{children, kill_guardians_of};
 
 use crate::clock::{Clock, SystemClock};
 use wire::{End, Report};

@@ -98,6 +98,23 @@ fn signal_descendant(pid: Pid, parent: Pid, signal: Signal) {
     }
 }
 
+/// Kills the guardians of a child of this process, a daemon; how many it had.
+#[cfg(feature = "daemon")]
+pub(crate) fn kill_guardians_of(daemon: Pid) -> usize {
+    let is_guardian = |child: &Pid| {
+        let name = fs::read_to_string(format!("/proc/{}/comm", child.as_raw_pid()));
+        name.is_ok_and(|name| name.trim_end() == super::GUARDIAN_NAME)
+    };
+    let guardians: Vec<Pid> = children_of(daemon)
+        .into_iter()
+        .filter(is_guardian)
+        .collect();
+    for guardian in &guardians {
+        signal_descendant(*guardian, daemon, Signal::KILL);
+    }
+    guardians.len()
+}
+
 /// The children of a process, of all its threads (proc_pid_task(5)).
 fn children_of(parent: Pid) -> Vec<Pid> {
     let parent = parent.as_raw_pid();

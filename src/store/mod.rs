@@ -20,6 +20,7 @@ mod limits;
 pub mod memory;
 pub mod redis;
 mod rules;
+mod scratch;
 mod shown;
 pub mod sqlite;
 mod url;
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 pub use self::history::AttemptRecord;
+pub use self::scratch::{Detour, PlainLock, Scratch};
 pub use self::url::{open, open_with};
 pub use self::withdrawal::Withdrawal;
 

@@ -80,7 +80,7 @@ fn bad_url(url: &str, cause: &str) -> StoreError {
 }
 
 /// The path in `sqlite:PATH`; `sqlite:///PATH` is what other tools call an absolute one.
-fn sqlite_path(url: &str, path: &str) -> Result<PathBuf, StoreError> {
+pub(super) fn sqlite_path(url: &str, path: &str) -> Result<PathBuf, StoreError> {
     let path = match path.strip_prefix("//") {
         Some(rest) if rest.starts_with('/') => rest,
         Some(_) => {
@@ -104,7 +104,9 @@ fn sqlite_path(url: &str, path: &str) -> Result<PathBuf, StoreError> {
 
 /// `$STATE_DIRECTORY` (systemd.exec(5); the first of them), else the user's state directory
 /// (XDG Base Directory Specification).
-fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, StoreError> {
+pub(super) fn default_path(
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<PathBuf, StoreError> {
     let directory = |name: &str| {
         variable(name)
             .map(PathBuf::from)
@@ -132,7 +134,7 @@ fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, 
 
 /// Makes the directory of the default path, for its owner alone, as the XDG specification has
 /// it. Directories that somebody named are theirs to make: a wrong path is not a new store.
-fn create_directory(path: &Path) -> Result<(), StoreError> {
+pub(super) fn create_directory(path: &Path) -> Result<(), StoreError> {
     let Some(directory) = path.parent() else {
         return Ok(());
     };

@@ -104,6 +104,17 @@ impl RedisUrl {
         Self::of_host(rest, scheme == "rediss")
     }
 
+    /// The same URL with another place: a port of this host.
+    pub(crate) fn by_way_of(url: &str, port: u16) -> String {
+        let (scheme, rest) = url.split_once("://").unwrap_or(("redis", url));
+        let (user_info, place) = match rest.rsplit_once('@') {
+            Some((user_info, place)) => (format!("{user_info}@"), place),
+            None => (String::new(), rest),
+        };
+        let after = place.find(['/', '?', '#']).map_or("", |at| &place[at..]);
+        format!("{scheme}://{user_info}127.0.0.1:{port}{after}")
+    }
+
     /// What follows `redis://`.
     fn of_host(rest: &str, tls: bool) -> Result<Self, StoreUrlError> {
         // To the last `@`: one in a password is often written as it is.

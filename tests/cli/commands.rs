@@ -400,6 +400,7 @@ fn help_teaches_every_command_and_shows_no_variable() {
         "resume",
         "kill",
         "run-once",
+        "verify",
         "schema",
         "completions",
         "man",

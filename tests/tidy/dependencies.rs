@@ -7,7 +7,7 @@ use crate::paths::named;
 use crate::source::Source;
 
 /// What each module may name of the others; `a::b` allows that part alone.
-const MAY_KNOW: [(&str, &[&str]); 21] = [
+const MAY_KNOW: [(&str, &[&str]); 22] = [
     (
         "cli",
         &[
@@ -22,9 +22,23 @@ const MAY_KNOW: [(&str, &[&str]); 21] = [
             "orders",
             "scheduler",
             "store_url",
+            "verify",
             "views",
             "why",
             "import",
+        ],
+    ),
+    // It starts replicas from outside, and asks the store what became of what they did.
+    (
+        "verify",
+        &[
+            "config",
+            "store",
+            "store_url",
+            "guardian",
+            "clock",
+            "scheduler",
+            "why",
         ],
     ),
     // It writes what config has to read.

@@ -91,4 +91,8 @@ pub(super) const EXAMPLES: &[Item] = &[
         "Run a job now, on whatever replica, and wait for its end.",
         "soloist trigger close-expired-orders --wait",
     ),
+    (
+        "Kill, freeze and cut off a small fleet on your own store for a minute, and see what holds.",
+        "soloist verify --store redis://redis:6379",
+    ),
 ];

@@ -73,6 +73,32 @@ impl Keys {
         }
     }
 
+    /// String, with an expiry: the lock that a self-test compares with; no replica has one.
+    pub(super) fn plain_lock(&self, name: &str) -> String {
+        format!("{}plain:{name}", self.prefix)
+    }
+
+    /// Every key that there can be while these are the jobs.
+    pub(super) fn all(&self, jobs: &[JobName]) -> Vec<String> {
+        let of_all = [
+            &self.jobs,
+            &self.agenda,
+            &self.aside,
+            &self.aside_agenda,
+            &self.replicas,
+            &self.tables,
+        ];
+        let of_jobs = jobs
+            .iter()
+            .flat_map(|job| [self.history(job), self.output(job)]);
+        of_all.into_iter().cloned().chain(of_jobs).collect()
+    }
+
+    /// The pattern of all keys and channels of namespaces whose names begin so.
+    pub(super) fn pattern(beginning: &str) -> String {
+        format!("soloist:{{{beginning}*")
+    }
+
     /// Stream: ended attempts of a job.
     pub(super) fn history(&self, job: &JobName) -> String {
         format!("{}{job}", self.history_prefix)

@@ -37,6 +37,7 @@ mod reading;
 mod record;
 mod reply;
 mod request;
+mod scratch;
 mod scripts;
 mod sentinel;
 mod server;

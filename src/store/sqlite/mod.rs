@@ -90,6 +90,18 @@ impl SqliteStore {
     }
 }
 
+/// Every file that a store with this one namespace is made of; what the engine keeps beside a
+/// database is in <https://sqlite.org/tempfiles.html>. The database is the last.
+pub(super) fn files(path: &Path, namespace: &str) -> Vec<PathBuf> {
+    let beside = ["-wal", "-shm", "-journal"].map(|ending| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    });
+    let news = news::path(path, namespace);
+    beside.into_iter().chain([news, path.to_owned()]).collect()
+}
+
 #[async_trait]
 impl Engine for SqliteStore {
     fn place(&self) -> String {

@@ -104,15 +104,25 @@ impl QuorumStore {
     /// # Errors
     /// [`StoreError::BadUrl`] when the URL, the namespace, or a file for TLS can't be one.
     pub fn open(url: &str, namespace: &str, options: &StoreOptions) -> Result<Self, StoreError> {
+        let members = Self::servers(url, namespace, options)?;
+        let place = SeveralUrl::parse(url).map_or_else(|_| redact(url), |url| url.to_string());
+        Ok(Self::new(place, members))
+    }
+
+    /// The servers that `url` names, each as a store of its own. Nothing is connected yet.
+    pub(in crate::store) fn servers(
+        url: &str,
+        namespace: &str,
+        options: &StoreOptions,
+    ) -> Result<Vec<RedisStore>, StoreError> {
         let bad = |cause: String| StoreError::BadUrl {
             url: redact(url),
             cause,
         };
         let parsed = SeveralUrl::parse(url);
         let parsed = parsed.map_err(|error| bad(format!("{error}; {}", error.hint())))?;
-        let place = parsed.to_string();
         let nodes = Nodes {
-            place: place.clone(),
+            place: parsed.to_string(),
             tls: parsed.tls.then(|| options.tls.clone()),
             login: Login {
                 user: parsed.user,
@@ -124,9 +134,7 @@ impl QuorumStore {
             let server = nodes.server(host, *port).map_err(|fault| fault.error)?;
             RedisStore::reached_by(Arc::new(server), namespace, 0)
         };
-        let members: Result<Vec<RedisStore>, StoreError> =
-            parsed.hosts.iter().map(member).collect();
-        Ok(Self::new(place, members?))
+        parsed.hosts.iter().map(member).collect()
     }
 
     /// The store in these servers.
