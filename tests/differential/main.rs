@@ -31,9 +31,9 @@ use engines::Kind;
 use run::{Done, Plan};
 
 /// How many operations there are of each engine where nobody asks for more.
-const OF_SQLITE: u64 = 12_000;
-const OF_REDIS: u64 = 12_000;
-const OF_CLUSTER: u64 = 4_000;
+const OF_SQLITE: u64 = 8_000;
+const OF_REDIS: u64 = 8_000;
+const OF_CLUSTER: u64 = 3_000;
 
 /// Of so many sequences one may come to no end, as its store did not answer in time: the machine
 /// may be busy.
