@@ -7,6 +7,8 @@
 # make simulate  storms in virtual time, some of seeds that nobody has tried: SEEDS=n of them, SEED=n one
 # make mutants   deliberate faults of the protocol, which storms have to find
 # make bench   benchmarks
+# make differential   every store against memory: a million random calls each, with a table; takes
+#              a quarter of an hour and more. SOLOIST_TEST_REDIS_SERVER=/path names another server
 # make deb     the Debian package, into target/debian; scripts/install-test-tools has what it takes
 # make manifests   deploy/kubernetes anew, from the chart
 # make image-check the static program, run in a root that holds what the image holds; as root
@@ -20,7 +22,7 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Not DATABASE_URL of the caller's environment: that may well be of another project.
 SHOP ?= $(CURDIR)/var/shop.db
 
-.PHONY: run status audit demo build check test fmt clippy shellcheck tests simulate mutants doc bench manifests image-check deb
+.PHONY: run status audit demo build check test fmt clippy shellcheck tests simulate mutants doc bench manifests image-check deb differential
 
 # Jobs find their programs on PATH, and jobs.toml hands DATABASE_URL on to them.
 run audit: export PATH := $(BIN):$(PATH)
@@ -92,6 +94,10 @@ doc:
 
 bench:
 	$(CARGO) run --release -p soloist-bench
+
+differential:
+	OPERATIONS=$${OPERATIONS:-1000000} $(CARGO) test $(FEATURES) --test differential -- \
+	    --nocapture --test-threads=1
 
 manifests:
 	@scripts/install-test-tools

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::scheduler::job::JobName;
-use crate::scheduler::lease::{Output, Replica, RunId};
+use crate::scheduler::lease::{FencingToken, Output, Replica, RunId};
 use crate::scheduler::time::Timestamp;
 
 /// A store in this process's memory.
@@ -35,11 +35,36 @@ pub struct MemoryStore {
 #[derive(Clone)]
 pub struct Image(Ledger);
 
+impl Image {
+    /// What it holds of each job: when somebody should look at it, in milliseconds, and its record,
+    /// as every engine keeps it.
+    pub fn records(&self) -> impl Iterator<Item = (&JobName, Option<Timestamp>, &str)> {
+        let records = self.0.records.iter();
+        records.map(|(job, kept)| (job, kept.agenda, kept.text.as_str()))
+    }
+
+    /// The marks of all jobs together: the highest token, and the time at which it was granted, in
+    /// microseconds.
+    pub fn marks(&self) -> (FencingToken, i64) {
+        (self.0.group.token, self.0.group.clock_us)
+    }
+
+    /// The same with another highest token: an engine that writes the steps of two callers may have
+    /// shown it to both before either was granted one.
+    #[must_use]
+    pub fn with_token(mut self, token: FencingToken) -> Self {
+        self.0.group.token = token;
+        self
+    }
+}
+
 #[derive(Clone)]
 struct Ledger {
     clock: Arc<dyn Clock>,
-    /// When data were lost last.
-    lost_at: Option<Timestamp>,
+    /// Which server's process it stands for; none where it has none.
+    process: Option<Life>,
+    /// Data were lost, and the group doesn't know of it yet.
+    is_after_loss: bool,
     group: Group,
     records: BTreeMap<JobName, Kept>,
     /// The agendas of the records, in the order of time.
@@ -55,7 +80,8 @@ impl MemoryStore {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let ledger = Ledger {
             clock,
-            lost_at: None,
+            process: None,
+            is_after_loss: false,
             group: Group::default(),
             records: BTreeMap::new(),
             agenda: BTreeSet::new(),
@@ -63,10 +89,26 @@ impl MemoryStore {
             replicas: BTreeMap::new(),
             tables: BTreeMap::new(),
         };
+        Self::of(Image(ledger))
+    }
+
+    /// One that holds what another one held.
+    pub fn of(image: Image) -> Self {
         Self {
-            state: Mutex::new(ledger),
+            state: Mutex::new(image.0),
             events: broadcast::Sender::new(EVENT_CAPACITY),
         }
+    }
+
+    /// From now on it stands for this process of a server: by a new one it knows that it may have
+    /// lost what was acknowledged.
+    pub fn run_as(&self, process: &str) {
+        self.ledger().process = Some(Life::Process(process.to_owned()));
+    }
+
+    /// The same, and the process may have been elected while the one before it lives.
+    pub fn run_as_elected(&self, process: &str) {
+        self.ledger().process = Some(Life::Elected(process.to_owned()));
     }
 
     /// What it holds now.
@@ -78,8 +120,10 @@ impl MemoryStore {
     /// from an old snapshot. Nobody is told.
     pub fn fall_back_to(&self, image: Image) {
         let mut ledger = self.ledger();
+        let process = ledger.process.take();
         *ledger = image.0;
-        ledger.lost_at = Some(ledger.clock.wall());
+        ledger.process = process;
+        ledger.is_after_loss = true;
     }
 
     /// How each job stands, and for how long nothing is granted yet: without a call, for whoever
@@ -111,9 +155,10 @@ impl Ledger {
 
     /// A loss is one until the group knows that it began anew.
     fn life(&self) -> Life {
-        match self.lost_at {
-            Some(at) if self.group.born < at => Life::AfterLoss,
-            _ => Life::Steady,
+        match (&self.process, self.is_after_loss) {
+            (Some(process), _) => process.clone(),
+            (None, true) => Life::AfterLoss,
+            (None, false) => Life::Steady,
         }
     }
 
@@ -130,6 +175,8 @@ impl Ledger {
     fn write(&mut self, changes: Changes) {
         if let Some(group) = changes.group {
             self.group = group;
+            // It knows of the loss now, whatever the clock reads by then.
+            self.is_after_loss = false;
         }
         for (job, kept) in changes.records {
             self.keep(job, kept);
@@ -315,11 +362,10 @@ impl Engine for MemoryStore {
             .lines
             .iter()
             .filter(|(name, _)| job.is_none_or(|job| job == *name))
-            .flat_map(|(_, lines)| lines.iter().take(limit).map(|(line, _)| line.clone()))
+            .flat_map(|(_, lines)| lines.iter().map(|(line, _)| line))
             .collect();
         lines.sort_by_key(|line| std::cmp::Reverse(line.ended_at));
-        lines.truncate(limit);
-        Ok(lines)
+        Ok(lines.into_iter().take(limit).cloned().collect())
     }
 
     async fn output(&self, job: &JobName, run_id: RunId) -> Result<Option<Output>, StoreError> {

@@ -71,7 +71,12 @@ impl Reader {
         };
         let mut lines = Vec::new();
         for jobs in jobs.chunks(JOBS_AT_ONCE) {
-            lines.extend(self.newest_lines(jobs, limit).await?);
+            for mut newest in self.newest_lines(jobs, limit).await? {
+                if newest.is_out_of_order {
+                    newest.lines = self.all_lines(&newest.job).await?;
+                }
+                lines.append(&mut newest.lines);
+            }
             lines.sort_by_key(|line| std::cmp::Reverse(line.ended_at));
             lines.truncate(limit);
         }
@@ -81,13 +86,20 @@ impl Reader {
     /// The jobs of which the newest `limit` lines of all can be, by name: a job whose newest
     /// line isn't among the newest lines of the jobs has no line among the newest of all.
     async fn jobs_that_ended_last(&self, limit: usize) -> Result<Vec<JobName>, Fault> {
-        let mut newest = Vec::new();
-        for jobs in self.jobs().await?.chunks(JOBS_AT_ONCE) {
-            newest.extend(self.newest_lines(jobs, 1).await?);
+        let (mut jobs, mut newest) = (Vec::new(), Vec::new());
+        for some in self.jobs().await?.chunks(JOBS_AT_ONCE) {
+            for mut one in self.newest_lines(some, 1).await? {
+                match (one.is_out_of_order, one.lines.pop()) {
+                    // Which of its lines is the newest isn't known yet.
+                    (true, _) => jobs.push(one.job),
+                    (false, Some(line)) => newest.push(line),
+                    (false, None) => {}
+                }
+            }
         }
         newest.sort_by_key(|line| std::cmp::Reverse(line.ended_at));
         newest.truncate(limit);
-        let mut jobs: Vec<JobName> = newest.into_iter().map(|line| line.job).collect();
+        jobs.extend(newest.into_iter().map(|line| line.job));
         jobs.sort();
         Ok(jobs)
     }
@@ -106,12 +118,8 @@ impl Reader {
         Ok(jobs)
     }
 
-    /// The newest lines of each of some jobs.
-    async fn newest_lines(
-        &self,
-        jobs: &[JobName],
-        limit: usize,
-    ) -> Result<Vec<AttemptRecord>, Fault> {
+    /// The lines of each of some jobs that were written last.
+    async fn newest_lines(&self, jobs: &[JobName], limit: usize) -> Result<Vec<Newest>, Fault> {
         let mut commands = redis::pipe();
         for job in jobs {
             let history = self.keys.history(job);
@@ -119,14 +127,22 @@ impl Reader {
             command.arg("COUNT").arg(count_of(limit));
         }
         let answers = self.read(commands).await?;
-        let mut lines = Vec::new();
-        for (job, entries) in jobs.iter().zip(&answers) {
+        let all = jobs.iter().zip(&answers).map(|(job, entries)| {
+            let mut newest = Newest::of(job);
             for entry in items(entries).unwrap_or_default() {
                 let line = parse_line(job, entry);
-                lines.push(line.ok_or_else(|| self.unreadable("a line in another form"))?);
+                let line = line.ok_or_else(|| self.unreadable("a line in another form"))?;
+                newest.is_out_of_order |= !is_id_of(entry, &line);
+                newest.lines.push(line);
             }
-        }
-        Ok(lines)
+            Ok(newest)
+        });
+        all.collect()
+    }
+
+    async fn all_lines(&self, job: &JobName) -> Result<Vec<AttemptRecord>, Fault> {
+        let all = self.newest_lines(std::slice::from_ref(job), usize::MAX);
+        Ok(all.await?.pop().map(|one| one.lines).unwrap_or_default())
     }
 
     /// See [`crate::store::Store::output`].
@@ -161,6 +177,32 @@ impl Reader {
     fn unreadable(&self, cause: &str) -> Fault {
         Fault::unreadable(&self.place, cause)
     }
+}
+
+/// The lines of a job that were written last, those first.
+struct Newest {
+    job: JobName,
+    lines: Vec<AttemptRecord>,
+    /// One of them was written after the clock had stepped back: others may have ended later.
+    is_out_of_order: bool,
+}
+
+impl Newest {
+    fn of(job: &JobName) -> Self {
+        Self {
+            job: job.clone(),
+            lines: Vec::new(),
+            is_out_of_order: false,
+        }
+    }
+}
+
+/// Whether an entry has the time of its line's end for an id. As ids rise, all before it ended no
+/// later then.
+fn is_id_of(entry: &Value, line: &AttemptRecord) -> bool {
+    let id = items(entry).and_then(<[Value]>::first).and_then(text);
+    let millis = id.and_then(|id| id.split_once('-')?.0.parse().ok());
+    millis == Some(line.ended_at.as_millis())
 }
 
 /// Asks again after a failure that came soon: a connection that lay idle may have died

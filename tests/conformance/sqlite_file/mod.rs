@@ -5,7 +5,6 @@ mod crash;
 mod loss;
 mod paths;
 mod processes;
-mod twin;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -38,6 +38,9 @@ use crate::happening::Happening;
 /// When every world begins: 2026-11-20T22:00:00Z.
 pub const GENESIS_MS: i64 = 1_795_212_000_000;
 
+/// What happens in a world with a witness, at most: some ten thousand things do.
+const EVENTS_AT_MOST: u64 = 1_000_000;
+
 /// How an attempt ends.
 pub type Fate = fn(&mut Chance, &Attempt) -> EndedHow;
 
@@ -383,6 +386,7 @@ impl World {
         }
         if let Some(witness) = &mut self.witness {
             witness.events += 1;
+            assert!(witness.events < EVENTS_AT_MOST, "it goes in circles");
         }
         match happening {
             Happening::Wake { replica, life } if self.lives(replica, life) => {

@@ -18,5 +18,6 @@ pub mod process;
 pub mod redis;
 pub mod redis_many;
 pub mod redis_model;
+pub mod redis_program;
 pub mod relay;
 pub mod schema;

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::redis_program;
+
 const SCRIPT: &str = include_str!("redis.sh");
 
 /// Somebody may take the chosen port before the server does; then another one is tried.
@@ -113,7 +115,7 @@ impl RedisOptions {
     /// When Redis is not installed, or does not start.
     #[must_use]
     pub fn start(&self) -> RedisServer {
-        require_program();
+        redis_program::require();
         let mut failures = String::new();
         for _ in 0..START_ATTEMPTS {
             let mut server = RedisServer::supervise(free_port(), self);
@@ -326,18 +328,6 @@ impl Drop for RedisServer {
 pub fn fresh_namespace() -> String {
     static CREATED: AtomicU32 = AtomicU32::new(0);
     format!("test-{}", CREATED.fetch_add(1, Ordering::Relaxed))
-}
-
-fn require_program() {
-    let found = Command::new("redis-server")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status();
-    assert!(
-        found.is_ok_and(|status| status.success()),
-        "this test needs redis-server (7.0 or newer) on PATH and found none: \
-         run `make test`, or scripts/install-test-tools, which installs it"
-    );
 }
 
 pub(crate) fn free_port() -> u16 {

@@ -2,6 +2,7 @@
 # One Redis server that lives at most as long as this script's standard input stays open.
 #
 #   redis.conf in its directory, where there is one, is the server's configuration
+#   SOLOIST_TEST_REDIS_SERVER   another program than redis-server on PATH
 #   $1      port on 127.0.0.1
 #   $2...   further arguments of redis-server
 #   stdin   "start" starts the server, "kill" ends it by SIGKILL and leaves its files
@@ -38,7 +39,7 @@ while read -r request; do
         config=$dir/redis.conf
         [ -e "$config" ] || config=
         # Nothing here has to survive a power cut; persistence is for tests that ask for it.
-        redis-server ${config:+"$config"} --bind 127.0.0.1 --port "$port" --dir "$dir" --save '' \
+        "${SOLOIST_TEST_REDIS_SERVER:-redis-server}" ${config:+"$config"} --bind 127.0.0.1 --port "$port" --dir "$dir" --save '' \
             --daemonize no "$@" </dev/null >>"$dir/log" 2>&1 &
         pid=$!
         echo "started $pid"

@@ -192,6 +192,18 @@ impl Cluster {
         all
     }
 
+    /// One node that has all slots, without a replica. It is up some seconds later, by its clock.
+    #[must_use]
+    pub fn alone(options: &RedisOptions) -> RedisServer {
+        let node = options
+            .clone()
+            .argument("--cluster-enabled", "yes")
+            .argument("--cluster-port", &free_port().to_string())
+            .start();
+        node.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+        node
+    }
+
     /// All nodes that answer say that the cluster is up, with all its replicas.
     pub fn wait_until_settled(&self) {
         wait_for("a cluster that is up", || {

@@ -2,6 +2,7 @@
 //!
 //! Must never: pass what a minority holds for what all hold.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -228,6 +229,8 @@ struct Told {
     line: AttemptRecord,
     servers: usize,
     last: usize,
+    /// Which line it is of those that a server told, the newest first.
+    position: usize,
 }
 
 /// The newest lines of several histories. Each line is on a majority, and so on one of these at
@@ -241,7 +244,7 @@ fn put_together(
 ) -> Vec<AttemptRecord> {
     let mut found: BTreeMap<Attempt, Vec<Told>> = BTreeMap::new();
     for (server, history) in histories.into_iter().enumerate() {
-        for line in history {
+        for (position, line) in history.into_iter().enumerate() {
             let AttemptRecord {
                 attempt,
                 scheduled_at,
@@ -264,11 +267,12 @@ fn put_together(
                     line,
                     servers: 1,
                     last: server,
+                    position,
                 }),
             }
         }
     }
-    let mut lines = Vec::new();
+    let mut all = Vec::new();
     for ((attempt, ..), mut told) in found {
         if attempt != 0 {
             // An attempt that was handed over may end with a second line, when nobody may go on.
@@ -276,11 +280,21 @@ fn put_together(
             let by_most = told.iter().take_while(|told| told.servers >= most).count();
             told.truncate(by_most.max(1));
         }
-        lines.extend(told.into_iter().map(|told| told.line));
+        all.append(&mut told);
     }
-    lines.sort_by_key(|line| std::cmp::Reverse(line.ended_at));
-    lines.truncate(limit);
-    lines
+    all.sort_by(in_order);
+    all.truncate(limit);
+    all.into_iter().map(|told| told.line).collect()
+}
+
+/// The order in which one server tells its lines: the newest first, those of one instant by job,
+/// and those of one job as they were written.
+fn in_order(one: &Told, other: &Told) -> Ordering {
+    let ended = other.line.ended_at.cmp(&one.line.ended_at);
+    let by_job = || one.line.job.cmp(&other.line.job);
+    ended
+        .then_with(by_job)
+        .then(one.position.cmp(&other.position))
 }
 
 /// What servers know of replicas, together: the newest of each.
@@ -327,6 +341,18 @@ mod tests {
         ];
         assert_eq!(put_together(histories.clone(), 2, 9), [two.clone(), one]);
         assert_eq!(put_together(histories, 2, 1), [two]);
+    }
+
+    #[test]
+    fn lines_of_one_instant_are_told_by_job_and_as_they_were_written() {
+        let [first, second] = [2, 1].map(|attempt| line(attempt, 9, Outcome::HandedOver));
+        let other = AttemptRecord {
+            job: JobName::new("a-job").unwrap(),
+            ..line(3, 9, Outcome::Skipped)
+        };
+        let history = vec![other, second, first];
+        let histories = vec![history.clone(), history.clone()];
+        assert_eq!(put_together(histories, 2, 9), history);
     }
 
     #[test]
