@@ -93,7 +93,9 @@ impl Fleet {
         self.dir.path().join("jobs.toml")
     }
 
-    fn probe_log(&self) -> PathBuf {
+    /// Where probes write.
+    #[must_use]
+    pub fn probe_log(&self) -> PathBuf {
         self.dir.path().join("probe.log")
     }
 
@@ -162,7 +164,9 @@ impl Fleet {
         self.command_on(&self.store, arguments)
     }
 
-    fn command_on(&self, store: &str, arguments: &[&str]) -> Command {
+    /// The same, told of another store.
+    #[must_use]
+    pub fn command_on(&self, store: &str, arguments: &[&str]) -> Command {
         let mut command = match &self.cgroup {
             None => Command::new(program()),
             Some(cgroup) => {
