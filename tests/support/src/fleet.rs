@@ -68,6 +68,21 @@ impl Fleet {
     ///
     /// When it can't be written.
     pub fn set_table(&self, jobs: &str) {
+        std::fs::write(self.config(), self.filled_in(jobs)).expect("a table");
+    }
+
+    /// The same in one go: nobody reads half of it.
+    ///
+    /// # Panics
+    ///
+    /// When it can't be written.
+    pub fn replace_table(&self, jobs: &str) {
+        let beside = self.dir.path().join("jobs.toml.new");
+        std::fs::write(&beside, self.filled_in(jobs)).expect("a table");
+        std::fs::rename(beside, self.config()).expect("a table");
+    }
+
+    fn filled_in(&self, jobs: &str) -> String {
         let with_log = |program: &Path, log: PathBuf| {
             format!("\"{}\", \"{}\"", program.display(), log.display())
         };
@@ -78,7 +93,7 @@ impl Fleet {
         if text.contains("FAMILY") {
             text = text.replace("FAMILY", &with_log(family(), self.family_log()));
         }
-        std::fs::write(self.config(), text).expect("a table");
+        text
     }
 
     /// A place for files, gone with the fleet.

@@ -136,6 +136,13 @@ impl Process {
         value.trim_end_matches(" kB").parse().unwrap_or(0)
     }
 
+    /// Whether it has a handler for this signal.
+    #[must_use]
+    pub fn catches(self, signal: Signal) -> bool {
+        let mask = u64::from_str_radix(&self.status("SigCgt"), 16).unwrap_or(0);
+        mask >> (signal.as_raw() - 1) & 1 == 1
+    }
+
     /// What it was started with, with blanks between.
     #[must_use]
     pub fn command_line(self) -> String {
