@@ -5,6 +5,8 @@
 # make check   formatting, lints, tests, documentation: what must pass before a commit
 # make test    the same, after installing the servers that the tests start; CI runs this
 # make bench   benchmarks
+# make chaos   real replicas under faults at random for MINUTES (10); SEED=n plays one seed again
+# make soak    a fleet at its daily work for MINUTES (30): does it stay as small as it began?
 # make deb     the Debian package, into target/debian; scripts/install-test-tools has what it takes
 # make manifests   deploy/kubernetes anew, from the chart
 # make image-check the static program, run in a root that holds what the image holds; as root
@@ -18,7 +20,7 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Not DATABASE_URL of the caller's environment: that may well be of another project.
 SHOP ?= $(CURDIR)/var/shop.db
 
-.PHONY: run status audit demo build check test fmt clippy shellcheck tests doc bench manifests image-check deb
+.PHONY: run status audit demo build check test fmt clippy shellcheck tests doc bench chaos soak manifests image-check deb
 
 # Jobs find their programs on PATH, and jobs.toml hands DATABASE_URL on to them.
 run audit: export PATH := $(BIN):$(PATH)
@@ -74,6 +76,15 @@ doc:
 
 bench:
 	$(CARGO) run --release -p soloist-bench
+
+# make hands MINUTES and SEED on, from its arguments or the environment.
+chaos:
+	$(CARGO) test -p soloist $(FEATURES) --test chaos -- --ignored --nocapture \
+	    --exact a_fleet_holds_its_promises_for_minutes
+
+soak:
+	$(CARGO) test -p soloist $(FEATURES) --test chaos -- --ignored --nocapture \
+	    --exact soak::a_fleet_stays_as_small_as_it_began
 
 manifests:
 	@scripts/install-test-tools

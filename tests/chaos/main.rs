@@ -10,6 +10,7 @@
 mod flat;
 mod judge;
 mod ledgers;
+mod member;
 mod plan;
 mod report;
 mod round;

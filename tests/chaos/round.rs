@@ -11,6 +11,7 @@ use test_support::probe::{Run, runs_and_twice};
 use test_support::process::bury_the_dead;
 
 use crate::judge::{Evidence, Figures};
+use crate::member;
 use crate::plan::{Store, Strike, draw};
 use crate::stage::{Happened, Stage};
 use crate::story;
@@ -71,8 +72,7 @@ pub(crate) fn play(seed: u64, length: Duration) -> Round {
         losses_ns: stage.ledgers.losses_ns.clone(),
     };
     let figures = Figures::of(&evidence);
-    let name = |who: usize| format!("r{who}-of-{}", std::process::id());
-    let takeovers = takeovers(&evidence.runs, &stage.happened, name);
+    let takeovers = takeovers(&evidence.runs, &stage.happened, member::name);
     let mut broken: Vec<(String, Option<Occurrence>)> = figures.broken();
     let told = std::mem::take(&mut stage.broken).into_iter();
     broken.extend(told.map(|what| (what, None)));

@@ -7,14 +7,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use test_support::account::SECOND;
-use test_support::clock_shim::SteppingClock;
 use test_support::fleet::{Fleet, Replica, SOON, now_ns};
 use test_support::probe::{Run, runs_and_twice};
 use test_support::process::{Deaths, Process, Signal};
 use test_support::redis::RedisServer;
-use test_support::relay::Relay;
 
 use crate::ledgers::Ledgers;
+use crate::member::Member;
 use crate::plan::{Fault, REPLICAS, Store, Strike, Target};
 use crate::table::{at_most_once, jobs, table};
 
@@ -40,24 +39,6 @@ pub(crate) struct Happened {
     pub(crate) fault: Fault,
     pub(crate) begun_ns: i128,
     pub(crate) ended_ns: i128,
-}
-
-/// A replica and what is its own.
-struct Member {
-    name: String,
-    replica: Option<Replica>,
-    relay: Relay,
-    clock: SteppingClock,
-    started_ns: i128,
-    /// It was asked to.
-    leaving: bool,
-}
-
-impl Member {
-    fn process(&self) -> Option<Process> {
-        let process = self.replica.as_ref()?.process();
-        process.is_alive().then_some(process)
-    }
 }
 
 /// A fleet under chaos.
@@ -88,15 +69,7 @@ impl Stage {
             Store::Keeps => RedisServer::options().appendonly().start(),
             Store::Forgets => RedisServer::start(),
         };
-        let member = |number: usize| Member {
-            // Nobody else's on this host: who starts ends what jobs of its name left over.
-            name: format!("r{number}-of-{}", std::process::id()),
-            replica: None,
-            relay: Relay::to(server.port()),
-            clock: SteppingClock::new(),
-            started_ns: 0,
-            leaving: false,
-        };
+        let member = |number: usize| Member::new(number, server.port());
         let mut stage = Self {
             fleet: Fleet::new(server.url(), &table(0)),
             ledgers: Ledgers::default(),
@@ -175,17 +148,17 @@ impl Stage {
         match fault {
             Fault::Kill(who) => self.kill(who),
             Fault::Drain(who) => {
-                self.members[who].leaving = self.signal(who, Signal::TERM);
+                self.members[who].leaving = self.members[who].signal(Signal::TERM);
                 self.members[who].leaving
             }
             Fault::FreezeShortly(who) | Fault::Freeze(who) => {
                 let process = self.process(who);
                 process.inspect(|process| process.freeze()).is_some()
             }
-            Fault::KillGuardian(who) => self.kill_guardian(who),
+            Fault::KillGuardian(who) => self.members[who].kill_guardian(),
             Fault::ShiftClock(who, by_ms) => {
                 self.members[who].clock.set(by_ms);
-                self.process(who).is_some_and(has_shim)
+                self.members[who].has_clock()
             }
             Fault::Reload => self.reload(),
             Fault::FreezeServerShortly | Fault::FreezeServer => {
@@ -198,27 +171,13 @@ impl Stage {
                 let kill = |kind| self.server.command(&["CLIENT", "KILL", "TYPE", kind]);
                 ["normal", "pubsub"].map(kind_killed(kill)).contains(&true)
             }
-            Fault::Cut(_)
-            | Fault::BlackHole(_)
-            | Fault::LoseReplies(_)
-            | Fault::Slow(..)
-            | Fault::Stall(_)
-            | Fault::BreakReply(_) => self.harm_link(fault),
+            Fault::Cut(who)
+            | Fault::BlackHole(who)
+            | Fault::LoseReplies(who)
+            | Fault::Slow(who, _)
+            | Fault::Stall(who)
+            | Fault::BreakReply(who) => self.members[who].harm_link(fault),
         }
-    }
-
-    fn harm_link(&self, fault: Fault) -> bool {
-        let relay = |who: usize| &self.members[who].relay;
-        match fault {
-            Fault::Cut(who) => relay(who).refuse(),
-            Fault::BlackHole(who) => relay(who).cut(),
-            Fault::LoseReplies(who) => relay(who).lose_replies(),
-            Fault::Slow(who, ms) => relay(who).delay(Duration::from_millis(ms)),
-            Fault::Stall(who) => relay(who).stall_connection_at_request("EVALSHA"),
-            Fault::BreakReply(who) => relay(who).break_reply_to("EVALSHA"),
-            _ => return false,
-        }
-        true
     }
 
     /// Ends it; says whether it was there.
@@ -244,11 +203,7 @@ impl Stage {
             | Fault::LoseReplies(who)
             | Fault::Slow(who, _)
             | Fault::Stall(who)
-            | Fault::BreakReply(who) => {
-                let harmed = self.members[who].relay.harmed();
-                self.members[who].relay.mend();
-                harmed > 0
-            }
+            | Fault::BreakReply(who) => self.members[who].mend_link(),
             Fault::FreezeServerShortly | Fault::FreezeServer => {
                 let frozen = self.server.is_down();
                 self.server.thaw();
@@ -271,14 +226,7 @@ impl Stage {
     }
 
     fn start(&mut self, who: usize) {
-        let member = &mut self.members[who];
-        let mut command = self
-            .fleet
-            .command_on(&member.relay.url(), &["run", "--replica", &member.name]);
-        command.envs(member.clock.environment());
-        member.replica = Some(Replica::start(command, &member.name));
-        member.started_ns = now_ns();
-        member.leaving = false;
+        self.members[who].start(&self.fleet);
     }
 
     /// Its life is over: its log is kept.
@@ -288,13 +236,6 @@ impl Stage {
             self.logs
                 .push((member.name.clone(), member.started_ns, replica.log()));
         }
-    }
-
-    /// One that has come so far as to listen for it: before that nobody can.
-    fn signal(&self, who: usize, signal: Signal) -> bool {
-        let process = self.process(who);
-        let process = process.filter(|process| process.catches(signal));
-        process.is_some_and(|process| process.signal(signal))
     }
 
     /// Waits a little for something to run there that another one would have to take over.
@@ -334,14 +275,6 @@ impl Stage {
         true
     }
 
-    fn kill_guardian(&self, who: usize) -> bool {
-        let guardians = self
-            .process(who)
-            .map(|process| process.children_named("job-guardian"));
-        let mut guardians = guardians.into_iter().flatten();
-        guardians.any(|guardian| guardian.signal(Signal::KILL))
-    }
-
     fn restart_drained(&mut self, who: usize) -> bool {
         let Some(replica) = &mut self.members[who].replica else {
             return false;
@@ -362,16 +295,12 @@ impl Stage {
         self.changes += 1;
         self.fleet.replace_table(&table(self.changes));
         self.taken = self.tables_taken();
-        let told = (0..REPLICAS).filter(|who| self.signal(*who, Signal::HUP));
+        let told = (0..REPLICAS).filter(|who| self.members[*who].signal(Signal::HUP));
         told.count() > 0
     }
 
     fn tables_taken(&self) -> Vec<usize> {
-        let taken = |member: &Member| {
-            let replica = member.replica.as_ref();
-            replica.map_or(0, |one| one.lines_with("the table was read again"))
-        };
-        self.members.iter().map(taken).collect()
+        self.members.iter().map(Member::tables_taken).collect()
     }
 
     fn was_read(&self) -> bool {
@@ -387,7 +316,7 @@ impl Stage {
         }
         // A start that came late: who knows nothing yet is no part of what is promised.
         let fresh = |member: &Member| now_ns() - member.started_ns < nanos(SETTLED);
-        let away = |member: &Member| member.process().is_none();
+        let away = |member: &Member| member.process().is_none() || member.leaving;
         if self.members.iter().any(|one| fresh(one) || away(one)) {
             return false;
         }
@@ -422,7 +351,7 @@ impl Stage {
     /// All replicas are asked to leave; what is alive of theirs after that is told.
     pub(crate) fn end(&mut self) {
         for who in 0..REPLICAS {
-            self.signal(who, Signal::TERM);
+            self.members[who].signal(Signal::TERM);
         }
         for who in 0..REPLICAS {
             if let Some(replica) = &mut self.members[who].replica {
@@ -454,12 +383,6 @@ impl Stage {
         });
         self.logs.iter().cloned().chain(living).collect()
     }
-}
-
-/// Whether a process has the library that shifts its clock.
-fn has_shim(process: Process) -> bool {
-    let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.pid));
-    maps.is_ok_and(|maps| maps.contains("clock_shim"))
 }
 
 fn kind_killed(kill: impl Fn(&'static str) -> String) -> impl Fn(&'static str) -> bool {
