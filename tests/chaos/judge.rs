@@ -25,11 +25,13 @@ pub(crate) struct Evidence {
     pub(crate) lines: Vec<Value>,
     /// When data were lost.
     pub(crate) losses_ns: Vec<i128>,
+    /// What waited for its turn in a ledger that was lost.
+    pub(crate) waited: Vec<Occurrence>,
     /// What was due between the beginning and the end.
     pub(crate) due: Vec<Occurrence>,
 }
 
-/// What came of it. All but the first two are faults of soloist.
+/// What came of it. All but `started`, `again` and `waited` are faults of soloist.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     /// How many attempts were started.
@@ -44,6 +46,9 @@ pub(crate) struct Figures {
     pub(crate) twins: Vec<Occurrence>,
     /// What was due, never started, and has no line.
     pub(crate) lost: Vec<Occurrence>,
+    /// The same of what waited for its turn in a ledger that was lost: nobody else knew of it.
+    /// (guarantees: "what waits is the store's".)
+    pub(crate) waited: Vec<Occurrence>,
     /// Runs with a token that is no higher than one before.
     pub(crate) tokens_out_of_order: Vec<Run>,
     /// Runs before their instant.
@@ -76,6 +81,10 @@ impl Figures {
         let is_over = |all: &[u32]| all.len() > limit || all.iter().any(|n| *n > MAX_ATTEMPTS);
         let too_many = attempts.iter().filter(|(_, all)| is_over(all));
         let told: Vec<Stretch> = evidence.lines.iter().map(Stretch::of).collect();
+        let lost = lost(evidence.due.iter().cloned(), runs, &told);
+        let (waited, lost) = lost
+            .into_iter()
+            .partition(|occurrence| evidence.waited.contains(occurrence));
         let mut tokens_out_of_order = out_of_order(runs);
         tokens_out_of_order.extend(evidence.same_token.iter().cloned());
         let beside = runs.iter().chain(&evidence.same_token);
@@ -85,7 +94,8 @@ impl Figures {
             overlaps: beside.filter(|run| run.beside).cloned().collect(),
             skip_twice,
             twins,
-            lost: lost(evidence.due.iter().cloned(), runs, &told),
+            lost,
+            waited,
             tokens_out_of_order,
             early: runs.iter().filter(|run| is_early(run)).cloned().collect(),
             too_many: too_many.map(|(occurrence, _)| occurrence.clone()).collect(),
@@ -177,6 +187,7 @@ mod tests {
             same_token: Vec::new(),
             lines: runs.iter().map(line).collect(),
             losses_ns: Vec::new(),
+            waited: Vec::new(),
             due: vec![("a-rerun".to_owned(), AT)],
         }
     }
@@ -226,6 +237,11 @@ mod tests {
         let mut told = evidence(&[]);
         told.lines.push(line(&run("a-rerun", 1, 0)));
         assert_eq!(broken(&told), [""; 0]);
+        let mut waited = evidence(&[]);
+        waited.waited = vec![("b-rerun".to_owned(), AT), ("a-rerun".to_owned(), AT - 1)];
+        assert_eq!(broken(&waited), ["neither started nor told"]);
+        waited.waited.push(("a-rerun".to_owned(), AT));
+        assert_eq!(broken(&waited), [""; 0], "it went with the ledger");
     }
 
     #[test]

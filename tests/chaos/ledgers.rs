@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use test_support::account::{Occurrence, instant_s};
 use test_support::fleet::{Fleet, SOON, now_ns};
 use test_support::redis::RedisServer;
 
@@ -31,6 +32,8 @@ pub(crate) struct Ledgers {
     pub(crate) losses_ns: Vec<i128>,
     /// Each line of each ledger, once.
     pub(crate) lines: Vec<Value>,
+    /// What waited for its turn when a ledger was lost.
+    pub(crate) waited: Vec<Occurrence>,
     copies: Vec<PathBuf>,
     swaps: usize,
 }
@@ -67,7 +70,7 @@ impl Ledgers {
         assert_eq!(server.command(&["SWAPDB", "0", &other]), "OK");
         self.losses_ns.push(now_ns());
         let store = format!("{}/{other}", server.url());
-        self.add(json_on(fleet, &store, &ALL_LINES));
+        self.add_lost(fleet, &store);
     }
 
     /// Reads what is left, and the copies.
@@ -75,9 +78,21 @@ impl Ledgers {
         for copy in std::mem::take(&mut self.copies) {
             let directory = copy.to_str().expect("a UTF-8 path");
             let server = RedisServer::options().argument("--dir", directory).start();
-            self.add(json_on(fleet, &server.url(), &ALL_LINES));
+            self.add_lost(fleet, &server.url());
         }
         self.add(fleet.json(&ALL_LINES));
+    }
+
+    fn add_lost(&mut self, fleet: &Fleet, store: &str) {
+        self.add(json_on(fleet, store, &ALL_LINES));
+        let status = json_on(fleet, store, &["status", "--json"]);
+        for job in status["jobs"].as_array().expect("jobs") {
+            let name = job["name"].as_str().expect("a name");
+            for one in job["waiting"].as_array().into_iter().flatten() {
+                let at = one["scheduled_at"].as_str().expect("an instant");
+                self.waited.push((name.to_owned(), instant_s(at)));
+            }
+        }
     }
 
     fn add(&mut self, lines: Value) {

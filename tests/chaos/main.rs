@@ -28,8 +28,8 @@ use test_support::process::adopt_orphans;
 
 use crate::round::{Round, play};
 
-/// The seed that is played each time.
-const FIXED: u64 = 2_026;
+/// The seed that is played each time: few draw as many kinds of faults in so short a time.
+const FIXED: u64 = 1_240;
 
 /// How long faults strike in a round of the usual tests, and in one of a long run.
 const SHORT: Duration = Duration::from_secs(14);

@@ -35,6 +35,8 @@ impl Store {
 pub(crate) enum Fault {
     /// `kill -9` of the daemon; it is started again at the end.
     Kill(usize),
+    /// The same of whoever runs something that another one has to take over, and nothing else is broken.
+    KillHolder,
     KillGuardian(usize),
     /// SIGSTOP of the daemon, for less than a lease.
     FreezeShortly(usize),
@@ -76,6 +78,8 @@ pub(crate) enum Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Daemon(usize),
+    /// Whichever daemon it is.
+    Holder,
     Guardian(usize),
     Link(usize),
     Clock(usize),
@@ -116,7 +120,7 @@ impl Fault {
     /// As a report has it.
     pub(crate) fn kind(self) -> &'static str {
         match self {
-            Self::Kill(_) => "replica killed",
+            Self::Kill(_) | Self::KillHolder => "replica killed",
             Self::KillGuardian(_) => "guardian killed",
             Self::FreezeShortly(_) => "replica frozen, shorter than a lease",
             Self::Freeze(_) => "replica frozen, longer",
@@ -152,6 +156,7 @@ impl Fault {
             | Self::Stall(who)
             | Self::BreakReply(who) => Target::Link(who),
             Self::ShiftClock(who, _) => Target::Clock(who),
+            Self::KillHolder => Target::Holder,
             Self::Reload => Target::Table,
             Self::FreezeServerShortly
             | Self::FreezeServer
@@ -198,6 +203,7 @@ impl Fault {
     /// The shortest that it lasts and the longest, in milliseconds.
     fn lasts(self) -> (u64, u64) {
         match self {
+            Self::KillHolder => (500, 1_000),
             Self::Kill(_) | Self::Drain(_) => (100, 2_000),
             Self::FreezeShortly(_) => (200, 2_000),
             Self::Freeze(_) => (3_300, 6_000),
@@ -232,7 +238,7 @@ impl Fault {
 
     /// A replica starts when it is over.
     fn ends_with_a_start(self) -> bool {
-        matches!(self, Self::Kill(_) | Self::Drain(_))
+        matches!(self, Self::Kill(_) | Self::KillHolder | Self::Drain(_))
     }
 
     /// Keeps a replica from knowing or telling anything.
@@ -256,7 +262,13 @@ pub(crate) struct Strike {
 const APART_MS: (u64, u64) = (100, 600);
 
 /// The first comes when jobs run, and on a new ledger the first leases were granted.
-const FIRST_MS: u64 = 2_500;
+const FIRST_MS: u64 = 1_500;
+
+/// The first fault, and one each so often, is a kill while nothing else is broken: only then there is
+/// a bound on a takeover. So long after the last fault all is well, and so long it is left alone.
+const ALONE_EVERY_MS: u64 = 20_000;
+const WELL_MS: u64 = 2_600;
+const LEFT_ALONE_MS: u64 = 5_500;
 
 /// How often to look for a fault that fits.
 const DRAWS: usize = 12;
@@ -278,7 +290,20 @@ pub(crate) fn draw(seed: u64, length_ms: u64) -> Vec<Strike> {
     let mut at = FIRST_MS;
     let is_fit =
         |strike: &Strike, plan: &[Strike]| strike.ends_ms <= length_ms && fits(strike, plan, store);
+    let mut alone_at = FIRST_MS;
     while at < length_ms {
+        if at >= alone_at {
+            let over = plan
+                .iter()
+                .map(|one| one.ends_ms + one.fault.rest_ms().max(WELL_MS));
+            let alone = Fault::KillHolder.drawn(over.max().unwrap_or(at).max(at), &mut dice);
+            at = alone.begins_ms + LEFT_ALONE_MS;
+            alone_at = at + ALONE_EVERY_MS;
+            if is_fit(&alone, &plan) {
+                plan.push(alone);
+            }
+            continue;
+        }
         // A kind that doesn't fit now comes later: all have had their turn before any has it again.
         if deck.is_empty() {
             deck = Fault::all(store);

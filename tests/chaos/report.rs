@@ -49,6 +49,10 @@ pub(crate) fn print(rounds: &[Round]) {
         sum(|one| one.figures.twins.len()).to_string(),
     );
     row("lost", sum(|one| one.figures.lost.len()).to_string());
+    row(
+        "the same, as they waited in a ledger that was lost",
+        sum(|one| one.figures.waited.len()).to_string(),
+    );
     let tokens = sum(|one| one.figures.tokens_out_of_order.len());
     row("tokens out of order", tokens.to_string());
     row(

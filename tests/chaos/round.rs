@@ -19,14 +19,14 @@ use crate::table::{GRACE, jobs};
 use crate::takeovers::{BOUND, Takeover, takeovers};
 
 /// After the last fault every job runs on time again within this: a window without grants, what
-/// attempts to connect are apart at most (5 s), the longest run and the longest period, and slack.
-const WELL_WITHIN: Duration = Duration::from_secs(GRACE.as_secs() + 5 + 8 + 4);
+/// attempts to connect are apart at most (5 s), the longest run and the longest period (8 s), and slack.
+const WELL_WITHIN: Duration = Duration::from_secs(GRACE.as_secs() + 5 + 8 + 14);
 
 /// What starts so long after its instant is on time, on a machine with more to do than it can.
 const ON_TIME: i128 = SECOND;
 
 /// How long the fleet is looked at when all is well again.
-const CALM: Duration = Duration::from_secs(3);
+const CALM: Duration = Duration::from_secs(2);
 
 /// What came of a seed.
 pub(crate) struct Round {
@@ -70,6 +70,7 @@ pub(crate) fn play(seed: u64, length: Duration) -> Round {
         same_token,
         lines: std::mem::take(&mut stage.ledgers.lines),
         losses_ns: stage.ledgers.losses_ns.clone(),
+        waited: std::mem::take(&mut stage.ledgers.waited),
     };
     let figures = Figures::of(&evidence);
     let takeovers = takeovers(&evidence.runs, &stage.happened, member::name);

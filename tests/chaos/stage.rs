@@ -13,7 +13,7 @@ use test_support::process::{Deaths, Process, Signal};
 use test_support::redis::RedisServer;
 
 use crate::ledgers::Ledgers;
-use crate::member::Member;
+use crate::member::{Member, name};
 use crate::plan::{Fault, REPLICAS, Store, Strike, Target};
 use crate::table::{at_most_once, jobs, table};
 
@@ -23,7 +23,8 @@ pub(crate) const DEATH_WITHIN: Duration = Duration::from_secs(2);
 /// A replica that started so shortly before a loss of data may know nothing yet.
 const SETTLED: Duration = Duration::from_millis(2_500);
 
-/// How long to look for an attempt to be killed in its middle, among how many of the newest.
+/// How long to look for an attempt to be killed in its middle, and how long one is in its middle at
+/// least; among how many of the newest.
 const AIM: Duration = Duration::from_millis(300);
 const RECENT: usize = 20;
 
@@ -59,6 +60,7 @@ pub(crate) struct Stage {
     members: Vec<Member>,
     watches: Vec<(i128, String, Deaths, Vec<Process>)>,
     changes: usize,
+    holder: usize,
     taken: Vec<usize>,
 }
 
@@ -83,6 +85,7 @@ impl Stage {
             server,
             watches: Vec::new(),
             changes: 0,
+            holder: 0,
             taken: Vec::new(),
         };
         (0..REPLICAS).for_each(|who| stage.start(who));
@@ -122,11 +125,19 @@ impl Stage {
             } else if self.lift(fault) {
                 let ended_ns = now_ns();
                 self.happened.push(Happened {
-                    fault,
+                    fault: self.held_by(fault),
                     begun_ns,
                     ended_ns,
                 });
             }
+        }
+    }
+
+    /// The kill of a holder is one of a replica, once it is known of which.
+    fn held_by(&self, fault: Fault) -> Fault {
+        match fault {
+            Fault::KillHolder => Fault::Kill(self.holder),
+            other => other,
         }
     }
 
@@ -146,7 +157,11 @@ impl Stage {
             return false;
         }
         match fault {
-            Fault::Kill(who) => self.kill(who),
+            Fault::Kill(who) => {
+                self.aim(AIM, |run| run.replica == name(who));
+                self.kill(who)
+            }
+            Fault::KillHolder => self.kill_holder(),
             Fault::Drain(who) => {
                 self.members[who].leaving = self.members[who].signal(Signal::TERM);
                 self.members[who].leaving
@@ -183,8 +198,10 @@ impl Stage {
     /// Ends it; says whether it was there.
     fn lift(&mut self, fault: Fault) -> bool {
         match fault {
-            Fault::Kill(who) => {
-                self.start(who);
+            Fault::Kill(_) | Fault::KillHolder => {
+                if let Fault::Kill(who) = self.held_by(fault) {
+                    self.start(who);
+                }
                 true
             }
             Fault::Drain(who) => self.restart_drained(who),
@@ -238,18 +255,33 @@ impl Stage {
         }
     }
 
-    /// Waits a little for something to run there that another one would have to take over.
-    fn aim(&self, who: usize) {
-        let end = Instant::now() + AIM;
-        let is_there = |run: &Run| {
-            run.replica == self.members[who].name
-                && run.ended_ns.is_none()
-                && run.started_ns > self.members[who].started_ns
-                && !at_most_once(&run.job)
+    /// Waits for something to run that another replica would have to take over.
+    fn aim(&self, within: Duration, wanted: impl Fn(&Run) -> bool) -> Option<Run> {
+        let end = Instant::now() + within;
+        let runs_on = |run: &&Run| {
+            let mut members = self.members.iter();
+            let member = members.find(|member| member.name == run.replica);
+            let lives = member.is_some_and(|member| member.started_ns < run.started_ns);
+            lives && run.ended_ns.is_none() && !at_most_once(&run.job) && wanted(run)
         };
-        while !self.runs().iter().rev().take(RECENT).any(is_there) && Instant::now() < end {
+        loop {
+            let runs = self.runs();
+            let found = runs.iter().rev().take(RECENT).find(runs_on);
+            if found.is_some() || Instant::now() > end {
+                return found.cloned();
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    fn kill_holder(&mut self) -> bool {
+        let at_work = |run: &Run| now_ns() - run.started_ns > nanos(AIM);
+        let Some(run) = self.aim(SOON, at_work) else {
+            return false;
+        };
+        let holder = self.members.iter().position(|one| one.name == run.replica);
+        self.holder = holder.expect("a replica of ours");
+        self.kill(self.holder)
     }
 
     /// What the jobs wrote down by now.
@@ -258,7 +290,6 @@ impl Stage {
     }
 
     fn kill(&mut self, who: usize) -> bool {
-        self.aim(who);
         let Some(process) = self.process(who) else {
             return false;
         };
