@@ -64,7 +64,7 @@ pub(crate) struct Figures {
 /// So long after its end the ledger has heard of one that ended, and after its start of one that was
 /// cut short.
 const HEARD_OF: Duration = Duration::from_secs(TTL.as_secs() + 1);
-const TAKEN_OVER: Duration = Duration::from_secs(10);
+const TAKEN_OVER: Duration = Duration::from_secs(14);
 
 impl Figures {
     /// Counts.

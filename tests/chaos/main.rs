@@ -7,6 +7,7 @@
 //!
 //! Must never: pass when nothing happened.
 
+mod aim;
 mod flat;
 mod judge;
 mod ledgers;

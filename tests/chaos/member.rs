@@ -23,8 +23,6 @@ pub(crate) struct Member {
     pub(crate) replica: Option<Replica>,
     pub(crate) clock: SteppingClock,
     pub(crate) started_ns: i128,
-    /// It was asked to.
-    pub(crate) leaving: bool,
     relay: Relay,
 }
 
@@ -37,7 +35,6 @@ impl Member {
             relay: Relay::to(port),
             clock: SteppingClock::new(),
             started_ns: 0,
-            leaving: false,
         }
     }
 
@@ -52,7 +49,6 @@ impl Member {
         command.envs(self.clock.environment());
         self.replica = Some(Replica::start(command, &self.name));
         self.started_ns = now_ns();
-        self.leaving = false;
     }
 
     /// Says whether it was there to listen.

@@ -12,21 +12,17 @@ use test_support::probe::{Run, runs_and_twice};
 use test_support::process::{Deaths, Process, Signal};
 use test_support::redis::RedisServer;
 
+use crate::aim::aimed;
 use crate::ledgers::Ledgers;
-use crate::member::{Member, name};
+use crate::member::Member;
 use crate::plan::{Fault, REPLICAS, Store, Strike, Target};
-use crate::table::{at_most_once, jobs, table};
+use crate::table::{jobs, table};
 
 /// What anything of a job may outlive its daemon by, and what a busy machine takes for itself.
 pub(crate) const DEATH_WITHIN: Duration = Duration::from_secs(2);
 
 /// A replica that started so shortly before a loss of data may know nothing yet.
 const SETTLED: Duration = Duration::from_millis(2_500);
-
-/// How long to look for an attempt to be killed in its middle, and how long one is in its middle at
-/// least; among how many of the newest.
-const AIM: Duration = Duration::from_millis(300);
-const RECENT: usize = 20;
 
 /// Turns of a plan, in their order where they fall together, and how long after a look whether somebody
 /// has left another one is taken.
@@ -60,7 +56,9 @@ pub(crate) struct Stage {
     members: Vec<Member>,
     watches: Vec<(i128, String, Deaths, Vec<Process>)>,
     changes: usize,
-    holder: usize,
+    /// What is struck now; and of the replicas those that were asked to leave.
+    struck: Vec<Target>,
+    drained: BTreeSet<usize>,
     taken: Vec<usize>,
 }
 
@@ -85,7 +83,8 @@ impl Stage {
             server,
             watches: Vec::new(),
             changes: 0,
-            holder: 0,
+            struck: Vec::new(),
+            drained: BTreeSet::new(),
             taken: Vec::new(),
         };
         (0..REPLICAS).for_each(|who| stage.start(who));
@@ -107,37 +106,36 @@ impl Stage {
         let begins = numbered().map(|(number, one)| (one.begins_ms, BEGINS, number));
         let ends = numbered().map(|(number, one)| (one.ends_ms, ENDS, number));
         let mut turns: BTreeSet<(u64, u8, usize)> = begins.chain(ends).collect();
-        let mut open: Vec<Option<i128>> = vec![None; plan.len()];
+        let mut open: Vec<Option<(Fault, i128)>> = vec![None; plan.len()];
         while let Some((at_ms, turn, number)) = turns.pop_first() {
             let at = self.begun_ns + i128::from(at_ms) * SECOND / 1000;
             let wait = u64::try_from(at - now_ns()).unwrap_or(0);
             std::thread::sleep(Duration::from_nanos(wait));
             let fault = plan[number].fault;
             if turn == BEGINS {
-                open[number] = self.strike(fault).then(now_ns);
+                let fault = aimed(fault, &self.members, &self.struck, || self.runs());
+                if !self.struck.contains(&fault.target()) && self.strike(fault) {
+                    self.struck.push(fault.target());
+                    open[number] = Some((fault, now_ns()));
+                }
                 continue;
             }
-            let Some(begun_ns) = open[number] else {
+            let Some((fault, begun_ns)) = open[number] else {
                 continue;
             };
             if self.takes_longer(fault, begun_ns) {
                 turns.insert((at_ms + LOOK_AGAIN_MS, turn, number));
-            } else if self.lift(fault) {
-                let ended_ns = now_ns();
+                continue;
+            }
+            let was_there = self.lift(fault);
+            self.struck.retain(|target| *target != fault.target());
+            if was_there {
                 self.happened.push(Happened {
-                    fault: self.held_by(fault),
+                    fault,
                     begun_ns,
-                    ended_ns,
+                    ended_ns: now_ns(),
                 });
             }
-        }
-    }
-
-    /// The kill of a holder is one of a replica, once it is known of which.
-    fn held_by(&self, fault: Fault) -> Fault {
-        match fault {
-            Fault::KillHolder => Fault::Kill(self.holder),
-            other => other,
         }
     }
 
@@ -151,20 +149,13 @@ impl Stage {
 
     /// Does it; says whether there was anybody to do it to.
     fn strike(&mut self, fault: Fault) -> bool {
-        if let Target::Daemon(who) = fault.target()
-            && self.members[who].leaving
-        {
-            return false;
-        }
         match fault {
-            Fault::Kill(who) => {
-                self.aim(AIM, |run| run.replica == name(who));
-                self.kill(who)
-            }
-            Fault::KillHolder => self.kill_holder(),
+            Fault::Kill(who) => self.kill(who),
+            // Nobody was at work.
+            Fault::KillHolder => false,
             Fault::Drain(who) => {
-                self.members[who].leaving = self.members[who].signal(Signal::TERM);
-                self.members[who].leaving
+                let told = self.members[who].signal(Signal::TERM);
+                told && self.drained.insert(who)
             }
             Fault::FreezeShortly(who) | Fault::Freeze(who) => {
                 let process = self.process(who);
@@ -172,8 +163,10 @@ impl Stage {
             }
             Fault::KillGuardian(who) => self.members[who].kill_guardian(),
             Fault::ShiftClock(who, by_ms) => {
-                self.members[who].clock.set(by_ms);
-                self.members[who].has_clock()
+                let member = &self.members[who];
+                let has_clock = member.has_clock();
+                member.clock.set(if has_clock { by_ms } else { 0 });
+                has_clock
             }
             Fault::Reload => self.reload(),
             Fault::FreezeServerShortly | Fault::FreezeServer => {
@@ -198,10 +191,8 @@ impl Stage {
     /// Ends it; says whether it was there.
     fn lift(&mut self, fault: Fault) -> bool {
         match fault {
-            Fault::Kill(_) | Fault::KillHolder => {
-                if let Fault::Kill(who) = self.held_by(fault) {
-                    self.start(who);
-                }
+            Fault::Kill(who) => {
+                self.start(who);
                 true
             }
             Fault::Drain(who) => self.restart_drained(who),
@@ -232,9 +223,11 @@ impl Stage {
                 self.server.pid() != before
             }
             Fault::Reload => self.was_read(),
-            Fault::KillGuardian(_) | Fault::Flush | Fault::ForgetScripts | Fault::KillClients => {
-                true
-            }
+            Fault::KillGuardian(_)
+            | Fault::KillHolder
+            | Fault::Flush
+            | Fault::ForgetScripts
+            | Fault::KillClients => true,
         }
     }
 
@@ -243,6 +236,7 @@ impl Stage {
     }
 
     fn start(&mut self, who: usize) {
+        self.drained.remove(&who);
         self.members[who].start(&self.fleet);
     }
 
@@ -253,35 +247,6 @@ impl Stage {
             self.logs
                 .push((member.name.clone(), member.started_ns, replica.log()));
         }
-    }
-
-    /// Waits for something to run that another replica would have to take over.
-    fn aim(&self, within: Duration, wanted: impl Fn(&Run) -> bool) -> Option<Run> {
-        let end = Instant::now() + within;
-        let runs_on = |run: &&Run| {
-            let mut members = self.members.iter();
-            let member = members.find(|member| member.name == run.replica);
-            let lives = member.is_some_and(|member| member.started_ns < run.started_ns);
-            lives && run.ended_ns.is_none() && !at_most_once(&run.job) && wanted(run)
-        };
-        loop {
-            let runs = self.runs();
-            let found = runs.iter().rev().take(RECENT).find(runs_on);
-            if found.is_some() || Instant::now() > end {
-                return found.cloned();
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn kill_holder(&mut self) -> bool {
-        let at_work = |run: &Run| now_ns() - run.started_ns > nanos(AIM);
-        let Some(run) = self.aim(SOON, at_work) else {
-            return false;
-        };
-        let holder = self.members.iter().position(|one| one.name == run.replica);
-        self.holder = holder.expect("a replica of ours");
-        self.kill(self.holder)
     }
 
     /// What the jobs wrote down by now.
@@ -347,8 +312,11 @@ impl Stage {
         }
         // A start that came late: who knows nothing yet is no part of what is promised.
         let fresh = |member: &Member| now_ns() - member.started_ns < nanos(SETTLED);
-        let away = |member: &Member| member.process().is_none() || member.leaving;
-        if self.members.iter().any(|one| fresh(one) || away(one)) {
+        let is_drained = |who: usize| {
+            let process = self.process(who);
+            process.is_none() || self.drained.contains(&who)
+        };
+        if self.members.iter().any(fresh) || (0..REPLICAS).any(is_drained) {
             return false;
         }
         match fault {

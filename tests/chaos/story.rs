@@ -10,7 +10,8 @@ use test_support::account::{Occurrence, SECOND, Stretch, occurrence};
 use crate::judge::Evidence;
 use crate::stage::Stage;
 
-/// How much of all of it is told: of so many broken things, so long before and after.
+/// How much of all of it is told: so many broken things, and of some of them so long before and after.
+const LISTED: usize = 30;
 const TOLD: usize = 3;
 const AROUND_S: i64 = 8;
 
@@ -22,11 +23,19 @@ type Broken = (String, Option<Occurrence>);
 /// Prints it, with the seed; whole logs are left in a directory.
 pub(crate) fn tell(seed: u64, stage: &Stage, evidence: &Evidence, broken: &[Broken]) {
     println!("\n=== SEED={seed}: {} things do not hold", broken.len());
-    for (what, _) in broken {
+    for (what, _) in broken.iter().take(LISTED) {
         println!("  {what}");
     }
-    println!("\n--- faults, in seconds since all was ready");
+    if broken.len() > LISTED {
+        println!("  and {} more", broken.len() - LISTED);
+    }
     let since = |ns: i128| (ns - stage.begun_ns) as f64 / SECOND as f64;
+    let about = || broken.iter().filter_map(|(_, about)| about.as_ref());
+    if let Some((job, at)) = about().min_by_key(|(_, at)| *at) {
+        let due = since(i128::from(*at) * SECOND);
+        println!("the first of them is of {job}, due {due:.1} s after all was ready");
+    }
+    println!("\n--- faults, in seconds since all was ready");
     for one in &stage.happened {
         let (from, until) = (since(one.begun_ns), since(one.ended_ns));
         println!("  {from:8.3} to {until:8.3}  {:?}", one.fault);
@@ -34,8 +43,7 @@ pub(crate) fn tell(seed: u64, stage: &Stage, evidence: &Evidence, broken: &[Brok
     for loss in &evidence.losses_ns {
         println!("  {:8.3}  all data are lost", since(*loss));
     }
-    let about = broken.iter().filter_map(|(_, about)| about.as_ref());
-    for about in about.take(TOLD) {
+    for about in about().take(TOLD) {
         around(about, evidence, &since);
     }
     logs(seed, stage);

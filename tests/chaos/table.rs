@@ -35,8 +35,8 @@ struct Kind {
     build: Build,
 }
 
-/// Those that run for longer than their period skip what falls due meanwhile. `held` runs for longer
-/// than a lease.
+/// Those that run for longer than their period skip what falls due meanwhile. `held` and `child` run for
+/// twice as long as a lease: who loses one has to end them, and they run on elsewhere.
 const KINDS: [Kind; 6] = [
     Kind::new("second", 1, 40),
     Kind::new("slow", 2, 300),
@@ -47,11 +47,11 @@ const KINDS: [Kind; 6] = [
     Kind::new("long", 1, 1500),
     Kind {
         build: Build::Stubborn,
-        ..Kind::new("held", 2, 4500)
+        ..Kind::new("held", 2, 6000)
     },
     Kind {
         build: Build::Child,
-        ..Kind::new("child", 2, 1200)
+        ..Kind::new("child", 2, 5000)
     },
 ];
 
@@ -96,6 +96,15 @@ pub(crate) fn jobs() -> impl Iterator<Item = (String, i64)> {
     KINDS.iter().flat_map(|kind| {
         let named = |on_crash| (kind.job(on_crash), kind.period_s);
         [RERUN, SKIP].map(named)
+    })
+}
+
+/// How long a job runs if it is let.
+pub(crate) fn runs_for(job: &str) -> Duration {
+    let mut kinds = KINDS.iter();
+    let kind = kinds.find(|kind| job.starts_with(kind.name));
+    kind.map_or(Duration::ZERO, |kind| {
+        Duration::from_millis(kind.millis.into())
     })
 }
 
