@@ -46,6 +46,7 @@ pub(crate) fn aimed(
     };
     match planned {
         Fault::KillHolder => find(SOON, Fault::Kill, &at_work),
+        Fault::FreezeHolder => find(SOON, Fault::Freeze, &at_work),
         Fault::Kill(_) => find(AIM, Fault::Kill, &again),
         Fault::Freeze(_) => find(AIM, Fault::Freeze, &will_last),
         Fault::Cut(_) => find(AIM, Fault::Cut, &will_last),

@@ -29,8 +29,8 @@ use test_support::process::adopt_orphans;
 
 use crate::round::{Round, play};
 
-/// The seed that is played each time: few draw as many kinds of faults in so short a time.
-const FIXED: u64 = 1_240;
+/// The seed that is played each time. It begins with somebody frozen at work.
+const FIXED: u64 = 1_242;
 
 /// How long faults strike in a round of the usual tests, and in one of a long run.
 const SHORT: Duration = Duration::from_secs(14);

@@ -37,6 +37,8 @@ pub(crate) enum Fault {
     Kill(usize),
     /// The same of whoever runs something that another one has to take over, and nothing else is broken.
     KillHolder,
+    /// SIGSTOP of the same, for longer than a lease.
+    FreezeHolder,
     KillGuardian(usize),
     /// SIGSTOP of the daemon, for less than a lease.
     FreezeShortly(usize),
@@ -123,7 +125,7 @@ impl Fault {
             Self::Kill(_) | Self::KillHolder => "replica killed",
             Self::KillGuardian(_) => "guardian killed",
             Self::FreezeShortly(_) => "replica frozen, shorter than a lease",
-            Self::Freeze(_) => "replica frozen, longer",
+            Self::Freeze(_) | Self::FreezeHolder => "replica frozen, longer",
             Self::Drain(_) => "replica drained",
             Self::Cut(_) => "link cut",
             Self::BlackHole(_) => "link a black hole",
@@ -156,7 +158,7 @@ impl Fault {
             | Self::Stall(who)
             | Self::BreakReply(who) => Target::Link(who),
             Self::ShiftClock(who, _) => Target::Clock(who),
-            Self::KillHolder => Target::Holder,
+            Self::KillHolder | Self::FreezeHolder => Target::Holder,
             Self::Reload => Target::Table,
             Self::FreezeServerShortly
             | Self::FreezeServer
@@ -207,6 +209,7 @@ impl Fault {
             Self::Kill(_) | Self::Drain(_) => (100, 2_000),
             Self::FreezeShortly(_) => (200, 2_000),
             Self::Freeze(_) => (3_300, 6_000),
+            Self::FreezeHolder => (4_000, 5_000),
             Self::Cut(_) | Self::BlackHole(_) => (300, 5_000),
             Self::LoseReplies(_) | Self::Slow(..) | Self::Stall(_) => (500, 3_000),
             Self::BreakReply(_) => (500, 500),
@@ -224,8 +227,7 @@ impl Fault {
     /// while: were it killed again and again, nothing else would be seen.
     fn rest_ms(self) -> u64 {
         match self {
-            Self::KillServer | Self::Flush => 6_000,
-            Self::FreezeServer => 3_000,
+            Self::KillServer | Self::Flush | Self::FreezeServer => 9_000,
             Self::KillGuardian(_) | Self::Reload => 1_000,
             _ => 400,
         }
@@ -259,15 +261,16 @@ pub(crate) struct Strike {
 }
 
 /// From one fault to the next.
-const APART_MS: (u64, u64) = (100, 600);
+const APART_MS: (u64, u64) = (150, 800);
 
 /// The first comes when jobs run, and on a new ledger the first leases were granted.
 const FIRST_MS: u64 = 1_500;
 
-/// The first fault, and one each so often, is a kill while nothing else is broken: only then there is
-/// a bound on a takeover. So long after the last fault all is well, and so long it is left alone.
-const ALONE_EVERY_MS: u64 = 20_000;
+/// The first fault, and one each so often, is of somebody at work while nothing else is broken: only then
+/// there is a bound on a takeover. So long after the last fault all is well, after one of the server so long, and so long it is left alone.
+const ALONE_EVERY_MS: u64 = 10_000;
 const WELL_MS: u64 = 2_600;
+const SERVER_WELL_MS: u64 = 5_600;
 const LEFT_ALONE_MS: u64 = 5_500;
 
 /// How often to look for a fault that fits.
@@ -291,12 +294,15 @@ pub(crate) fn draw(seed: u64, length_ms: u64) -> Vec<Strike> {
     let is_fit =
         |strike: &Strike, plan: &[Strike]| strike.ends_ms <= length_ms && fits(strike, plan, store);
     let mut alone_at = FIRST_MS;
+    // Two of each kind of server begin otherwise.
+    let mut alone_turns = usize::from(seed / 2 % 2 == 0);
     while at < length_ms {
         if at >= alone_at {
-            let over = plan
-                .iter()
-                .map(|one| one.ends_ms + one.fault.rest_ms().max(WELL_MS));
-            let alone = Fault::KillHolder.drawn(over.max().unwrap_or(at).max(at), &mut dice);
+            let rest = |one: &Strike| one.fault.rest_ms().clamp(WELL_MS, SERVER_WELL_MS);
+            let over = plan.iter().map(|one| one.ends_ms + rest(one));
+            alone_turns += 1;
+            let alone = [Fault::KillHolder, Fault::FreezeHolder][alone_turns % 2]
+                .drawn(over.max().unwrap_or(at).max(at), &mut dice);
             at = alone.begins_ms + LEFT_ALONE_MS;
             alone_at = at + ALONE_EVERY_MS;
             if is_fit(&alone, &plan) {
@@ -378,9 +384,9 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_has_every_kind_and_many_at_a_time() {
+    fn two_minutes_have_every_kind_and_many_at_a_time() {
         for seed in 0..20 {
-            let plan = draw(seed, MINUTE_MS);
+            let plan = draw(seed, 2 * MINUTE_MS);
             let drawn: BTreeSet<&str> = plan.iter().map(|one| one.fault.kind()).collect();
             for fault in Fault::all(Store::of(seed)) {
                 assert!(drawn.contains(fault.kind()), "{seed}: no {}", fault.kind());

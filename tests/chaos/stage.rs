@@ -152,7 +152,7 @@ impl Stage {
         match fault {
             Fault::Kill(who) => self.kill(who),
             // Nobody was at work.
-            Fault::KillHolder => false,
+            Fault::KillHolder | Fault::FreezeHolder => false,
             Fault::Drain(who) => {
                 let told = self.members[who].signal(Signal::TERM);
                 told && self.drained.insert(who)
@@ -225,6 +225,7 @@ impl Stage {
             Fault::Reload => self.was_read(),
             Fault::KillGuardian(_)
             | Fault::KillHolder
+            | Fault::FreezeHolder
             | Fault::Flush
             | Fault::ForgetScripts
             | Fault::KillClients => true,
