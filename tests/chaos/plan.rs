@@ -295,7 +295,7 @@ pub(crate) fn draw(seed: u64, length_ms: u64) -> Vec<Strike> {
         |strike: &Strike, plan: &[Strike]| strike.ends_ms <= length_ms && fits(strike, plan, store);
     let mut alone_at = FIRST_MS;
     // Two of each kind of server begin otherwise.
-    let mut alone_turns = usize::from(seed / 2 % 2 == 0);
+    let mut alone_turns = usize::from((seed / 2).is_multiple_of(2));
     while at < length_ms {
         if at >= alone_at {
             let rest = |one: &Strike| one.fault.rest_ms().clamp(WELL_MS, SERVER_WELL_MS);

@@ -23,7 +23,7 @@ use crate::takeovers::{BOUND, Takeover, takeovers};
 const WELL_WITHIN: Duration = Duration::from_secs(GRACE.as_secs() + 5 + 8 + 14);
 
 /// What starts so long after its instant is on time, on a machine with more to do than it can.
-const ON_TIME: i128 = SECOND;
+const ON_TIME: i128 = 2 * SECOND;
 
 /// How long the fleet is looked at when all is well again.
 const CALM: Duration = Duration::from_secs(2);

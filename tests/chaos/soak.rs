@@ -1,5 +1,5 @@
-//! A fleet at its daily work for a long time, with a replica killed now and then and a table that changes: does it stay
-//! as small as it began?
+//! A fleet at its daily work for a long time, with a replica killed now and then and a table that changes:
+//! does it stay as small as it began?
 //!
 //! Must never: call a fleet flat that did nothing: what was due has run.
 
