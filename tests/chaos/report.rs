@@ -10,90 +10,85 @@ use crate::round::Round;
 
 /// Sums over rounds.
 pub(crate) fn print(rounds: &[Round]) {
-    let faults: usize = rounds.iter().map(|round| round.happened.len()).sum();
-    let sum = |count: fn(&Round) -> usize| rounds.iter().map(count).sum::<usize>();
     let seeds: Vec<String> = rounds.iter().map(|round| round.seed.to_string()).collect();
     println!("\nseeds: {}", seeds.join(" "));
     let forgot = rounds.iter().filter(|round| round.store == Store::Forgets);
+    let losses: usize = rounds.iter().map(|round| round.losses).sum();
     println!(
-        "{} rounds, {} of them on a server without persistence that lost all its data {} times",
+        "{} rounds, {} of them on a server without persistence that lost all its data {losses} times",
         rounds.len(),
         forgot.count(),
-        sum(|round| round.losses)
     );
     println!("\n| fault | drawn | happened |\n|---|---|---|");
     for (kind, (drawn, happened)) in by_kind(rounds) {
         println!("| {kind} | {drawn} | {happened} |");
     }
     println!("\n| figure | |\n|---|---|");
-    let row = |what: &str, figure: String| println!("| {what} | {figure} |");
-    row("faults that happened", faults.to_string());
-    row(
-        "attempts started",
-        sum(|one| one.figures.started).to_string(),
-    );
-    row(
-        "occurrences started again as the next attempt",
-        sum(|one| one.figures.again).to_string(),
-    );
-    row(
-        "overlaps",
-        sum(|one| one.figures.overlaps.len()).to_string(),
-    );
-    row(
-        "`skip` started twice",
-        sum(|one| one.figures.skip_twice.len()).to_string(),
-    );
-    row(
-        "one attempt started twice",
-        sum(|one| one.figures.twins.len()).to_string(),
-    );
-    row("lost", sum(|one| one.figures.lost.len()).to_string());
-    row(
-        "the same, as they waited in a ledger that was lost",
-        sum(|one| one.figures.waited.len()).to_string(),
-    );
-    let tokens = sum(|one| one.figures.tokens_out_of_order.len());
-    row("tokens out of order", tokens.to_string());
-    row(
-        "started before their instant",
-        sum(|one| one.figures.early.len()).to_string(),
-    );
-    row(
-        "beyond `max_attempts`",
-        sum(|one| one.figures.too_many.len()).to_string(),
-    );
-    row(
-        "attempts without a line",
-        sum(|one| one.figures.untold.len()).to_string(),
-    );
+    for (what, count) in counts() {
+        let sum: usize = rounds.iter().map(count).sum();
+        println!("| {what} | {sum} |");
+    }
+    for (what, times) in times(rounds) {
+        println!("| {what} | {} |", spread(times));
+    }
+    println!();
+}
+
+type Count = fn(&Round) -> usize;
+
+fn counts() -> [(&'static str, Count); 13] {
+    [
+        ("faults that happened", |one| one.happened.len()),
+        ("attempts started", |one| one.figures.started),
+        ("occurrences started again as the next attempt", |one| {
+            one.figures.again
+        }),
+        ("overlaps", |one| one.figures.overlaps.len()),
+        ("`skip` started twice", |one| one.figures.skip_twice.len()),
+        ("one attempt started twice", |one| one.figures.twins.len()),
+        ("lost", |one| one.figures.lost.len()),
+        (
+            "waited in a ledger that was lost, and went with it",
+            |one| one.figures.waited.len(),
+        ),
+        ("tokens out of order", |one| {
+            one.figures.tokens_out_of_order.len()
+        }),
+        ("started before their instant", |one| {
+            one.figures.early.len()
+        }),
+        ("beyond `max_attempts`", |one| one.figures.too_many.len()),
+        ("attempts without a line", |one| one.figures.untold.len()),
+        ("what did not hold, all in all", |one| one.broken.len()),
+    ]
+}
+
+fn times(rounds: &[Round]) -> [(&'static str, Vec<Duration>); 4] {
     let took = |bound: bool| {
         let all = rounds.iter().flat_map(|one| &one.takeovers);
-        all.filter(move |one| one.bound || !bound)
-            .map(|one| one.took)
-            .collect()
+        let counted = all.filter(|one| one.bound || !bound);
+        counted.map(|one| one.took).collect()
     };
-    row(
-        "taken over from killed replicas, somebody and the server well",
-        spread(took(true)),
-    );
-    row(
-        "taken over from killed replicas, whatever else was broken",
-        spread(took(false)),
-    );
     let deaths = rounds.iter().flat_map(|one| one.deaths.clone());
-    row(
-        "a killed daemon's processes were dead after",
-        spread(deaths.collect()),
-    );
     let well = rounds.iter().filter_map(|one| one.well_after);
-    row(
-        "every job on time again after the last fault",
-        spread(well.collect()),
-    );
-    let broken = sum(|one| one.broken.len());
-    row("what did not hold, all in all", broken.to_string());
-    println!();
+    [
+        (
+            "taken over from killed replicas, somebody and the server well",
+            took(true),
+        ),
+        (
+            "taken over from killed replicas, whatever else was broken",
+            took(false),
+        ),
+        (
+            "a killed daemon's processes were dead after",
+            deaths.collect(),
+        ),
+        (
+            "every job on time again after the last fault",
+            well.collect(),
+        ),
+    ]
 }
 
 fn by_kind(rounds: &[Round]) -> BTreeMap<&'static str, (usize, usize)> {
