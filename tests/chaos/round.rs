@@ -65,7 +65,11 @@ pub(crate) fn play(seed: u64, length: Duration) -> Round {
     stage.end();
     let (runs, same_token) = runs_and_twice(&stage.fleet.probe_log());
     let evidence = Evidence {
-        due: due(stage.begun_ns, ended_ns),
+        // What a fleet that is not well has not settled yet is not lost: that it isn't well is told.
+        due: match well_after {
+            Some(_) => due(stage.begun_ns, ended_ns),
+            None => Vec::new(),
+        },
         runs,
         same_token,
         lines: std::mem::take(&mut stage.ledgers.lines),

@@ -148,7 +148,7 @@ fn sample(fleet: &Fleet, server: &RedisServer, replicas: &[Replica]) -> Vec<f64>
 
 /// How many lines the ledger has. A machine that is busy with something else may take its time.
 fn lines(fleet: &Fleet) -> usize {
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + SOON * 6;
     loop {
         let (code, lines, complaint) = fleet.output(&["history", "-n", "100000", "--json"]);
         if code == Some(0) {
