@@ -13,6 +13,7 @@ mod judge;
 mod ledgers;
 mod member;
 mod plan;
+mod pulse;
 mod report;
 mod round;
 mod soak;

@@ -77,7 +77,8 @@ pub(crate) fn play(seed: u64, length: Duration) -> Round {
         waited: std::mem::take(&mut stage.ledgers.waited),
     };
     let figures = Figures::of(&evidence);
-    let takeovers = takeovers(&evidence.runs, &stage.happened, member::name);
+    let gaps = stage.pulse.gaps();
+    let takeovers = takeovers(&evidence.runs, &stage.happened, &gaps, member::name);
     let mut broken: Vec<(String, Option<Occurrence>)> = figures.broken();
     let told = std::mem::take(&mut stage.broken).into_iter();
     broken.extend(told.map(|what| (what, None)));

@@ -16,6 +16,7 @@ use crate::aim::aimed;
 use crate::ledgers::Ledgers;
 use crate::member::Member;
 use crate::plan::{Fault, REPLICAS, Store, Strike, Target};
+use crate::pulse::Pulse;
 use crate::table::{jobs, table};
 
 /// What anything of a job may outlive its daemon by, and what a busy machine takes for itself.
@@ -51,6 +52,8 @@ pub(crate) struct Stage {
     pub(crate) broken: Vec<String>,
     /// What replicas logged in lives that are over, and when these began.
     pub(crate) logs: Vec<(String, i128, String)>,
+    /// Whether the server answers at all.
+    pub(crate) pulse: Pulse,
     store: Store,
     server: RedisServer,
     members: Vec<Member>,
@@ -78,6 +81,7 @@ impl Stage {
             deaths: Vec::new(),
             broken: Vec::new(),
             logs: Vec::new(),
+            pulse: Pulse::of(server.port()),
             store,
             members: (0..REPLICAS).map(member).collect(),
             server,

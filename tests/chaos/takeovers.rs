@@ -34,6 +34,7 @@ pub(crate) struct Takeover {
 pub(crate) fn takeovers(
     runs: &[Run],
     happened: &[Happened],
+    gaps: &[(i128, i128)],
     name: impl Fn(usize) -> String,
 ) -> Vec<Takeover> {
     let mut found = Vec::new();
@@ -41,7 +42,7 @@ pub(crate) fn takeovers(
         let Fault::Kill(who) = kill.fault else {
             continue;
         };
-        let bound = somebody_was_well(kill, who, happened);
+        let bound = somebody_was_well(kill, who, happened) && !stood_still(kill, gaps);
         for run in cut_short(runs, &name(who), kill.begun_ns) {
             let next = runs
                 .iter()
@@ -77,6 +78,13 @@ fn cut_short<'a>(
             && killed_ns - run.started_ns < nanos(TTL * 2)
             && next.is_none_or(|next| next.started_ns > killed_ns)
     })
+}
+
+/// The server gave no answer in that time, whoever was at fault.
+fn stood_still(kill: &Happened, gaps: &[(i128, i128)]) -> bool {
+    let from = kill.begun_ns - nanos(WELL_BEFORE);
+    let until = kill.begun_ns + nanos(BOUND);
+    gaps.iter().any(|gap| gap.0 <= until && gap.1 >= from)
 }
 
 fn somebody_was_well(kill: &Happened, who: usize, happened: &[Happened]) -> bool {
@@ -132,11 +140,15 @@ mod tests {
     }
 
     fn of(happened: &[Happened]) -> Vec<(u64, bool)> {
+        beside_gaps(happened, &[])
+    }
+
+    fn beside_gaps(happened: &[Happened], gaps: &[(i128, i128)]) -> Vec<(u64, bool)> {
         let runs = [
             run("held-rerun", 1, "0", 100 * SECOND),
             run("held-rerun", 2, "1", 104 * SECOND),
         ];
-        let found = takeovers(&runs, happened, |who| who.to_string());
+        let found = takeovers(&runs, happened, gaps, |who| who.to_string());
         found
             .iter()
             .map(|one| (one.took.as_secs(), one.bound))
@@ -161,6 +173,10 @@ mod tests {
             of(&[kill.clone(), at(Fault::KillClients, 102)]),
             [(3, false)]
         );
+        let gap = |from: i128| [(from * SECOND, (from + 1) * SECOND)];
+        let killed = [kill.clone()];
+        assert_eq!(beside_gaps(&killed, &gap(103)), [(3, false)]);
+        assert_eq!(beside_gaps(&killed, &gap(97)), [(3, true)], "long before");
         let mut all = vec![kill];
         all.extend((1..4).map(|who| at(Fault::Cut(who), 102)));
         assert_eq!(of(&all), [(3, true)]);
