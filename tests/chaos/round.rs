@@ -82,7 +82,13 @@ pub(crate) fn play(seed: u64, length: Duration) -> Round {
     let mut broken: Vec<(String, Option<Occurrence>)> = figures.broken();
     let told = std::mem::take(&mut stage.broken).into_iter();
     broken.extend(told.map(|what| (what, None)));
-    broken.extend(late(&takeovers, &evidence.runs, healed_ns, well_after));
+    broken.extend(late(
+        &takeovers,
+        &evidence.runs,
+        &gaps,
+        healed_ns,
+        well_after,
+    ));
     if !broken.is_empty() {
         story::tell(seed, &stage, &evidence, &broken);
     }
@@ -134,6 +140,7 @@ fn wait_until_well(stage: &Stage, healed_ns: i128) -> Option<Duration> {
 fn late(
     takeovers: &[Takeover],
     runs: &[Run],
+    gaps: &[(i128, i128)],
     healed_ns: i128,
     well_after: Option<Duration>,
 ) -> Vec<(String, Option<Occurrence>)> {
@@ -151,7 +158,12 @@ fn late(
         return late;
     };
     let well_ns = healed_ns + crate::stage::nanos(well_after);
-    for run in runs.iter().filter(|run| due_ns(run) > well_ns) {
+    let stood_still = |run: &&Run| {
+        let mut gaps = gaps.iter();
+        gaps.any(|gap| gap.0 <= run.started_ns && gap.1 >= due_ns(run))
+    };
+    let judged = runs.iter().filter(|run| due_ns(run) > well_ns);
+    for run in judged.filter(|run| !stood_still(run)) {
         if lateness(run) > ON_TIME || run.attempt > 1 {
             let of = test_support::account::occurrence(run);
             late.push((format!("all was well, and yet late: {run:?}"), Some(of)));

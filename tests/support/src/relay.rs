@@ -396,6 +396,8 @@ mod tests {
         let mut buffer = [0; 4];
         client.write_all(b"ping").unwrap();
         served.read_exact(&mut buffer).unwrap();
+        let patience = Some(Duration::from_secs(10));
+        client.set_read_timeout(patience).unwrap();
         assert_eq!(relay.harmed(), 0);
         relay.refuse();
         assert_eq!(client.read(&mut buffer).unwrap_or(0), 0, "it is closed");
