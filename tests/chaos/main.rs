@@ -34,7 +34,7 @@ use crate::round::{Round, play};
 const FIXED: u64 = 1_242;
 
 /// How long faults strike in a round of the usual tests, and in one of a long run.
-const SHORT: Duration = Duration::from_secs(14);
+const SHORT: Duration = Duration::from_secs(13);
 const LONG: Duration = Duration::from_secs(45);
 
 /// So many rounds that don't hold are enough.

@@ -26,7 +26,7 @@ const WELL_WITHIN: Duration = Duration::from_secs(GRACE.as_secs() + 5 + 8 + 14);
 const ON_TIME: i128 = 2 * SECOND;
 
 /// How long the fleet is looked at when all is well again.
-const CALM: Duration = Duration::from_secs(2);
+const CALM: Duration = Duration::from_secs(1);
 
 /// What came of a seed.
 pub(crate) struct Round {
@@ -63,19 +63,7 @@ pub(crate) fn play(seed: u64, length: Duration) -> Round {
     stage.look_around();
     let ended_ns = now_ns();
     stage.end();
-    let (runs, same_token) = runs_and_twice(&stage.fleet.probe_log());
-    let evidence = Evidence {
-        // What a fleet that is not well has not settled yet is not lost: that it isn't well is told.
-        due: match well_after {
-            Some(_) => due(stage.begun_ns, ended_ns),
-            None => Vec::new(),
-        },
-        runs,
-        same_token,
-        lines: std::mem::take(&mut stage.ledgers.lines),
-        losses_ns: stage.ledgers.losses_ns.clone(),
-        waited: std::mem::take(&mut stage.ledgers.waited),
-    };
+    let evidence = evidence(&mut stage, well_after.is_some(), ended_ns);
     let figures = Figures::of(&evidence);
     let gaps = stage.pulse.gaps();
     let takeovers = takeovers(&evidence.runs, &stage.happened, &gaps, member::name);
@@ -107,6 +95,23 @@ pub(crate) fn play(seed: u64, length: Duration) -> Round {
     drop(stage);
     bury_the_dead();
     round
+}
+
+/// What there is to judge.
+fn evidence(stage: &mut Stage, is_well: bool, ended_ns: i128) -> Evidence {
+    let (runs, same_token) = runs_and_twice(&stage.fleet.probe_log());
+    Evidence {
+        // What a fleet that is not well has not settled yet is not lost: that it isn't well is told.
+        due: match is_well {
+            true => due(stage.begun_ns, ended_ns),
+            false => Vec::new(),
+        },
+        runs,
+        same_token,
+        lines: std::mem::take(&mut stage.ledgers.lines),
+        losses_ns: stage.ledgers.losses_ns.clone(),
+        waited: std::mem::take(&mut stage.ledgers.waited),
+    }
 }
 
 /// When every job had a run on time of what fell due after the last fault.
