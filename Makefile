@@ -9,6 +9,8 @@
 # make bench   benchmarks
 # make differential   every store against memory: a million random calls each, with a table; takes
 #              a quarter of an hour and more. SOLOIST_TEST_REDIS_SERVER=/path names another server
+# make chaos   real replicas under faults at random for MINUTES (10); SEED=n plays one seed again
+# make soak    a fleet at its daily work for MINUTES (30): does it stay as small as it began?
 # make deb     the Debian package, into target/debian; scripts/install-test-tools has what it takes
 # make manifests   deploy/kubernetes anew, from the chart
 # make image-check the static program, run in a root that holds what the image holds; as root
@@ -22,7 +24,7 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Not DATABASE_URL of the caller's environment: that may well be of another project.
 SHOP ?= $(CURDIR)/var/shop.db
 
-.PHONY: run status audit demo build check test fmt clippy shellcheck tests simulate mutants doc bench manifests image-check deb differential
+.PHONY: run status audit demo build check test fmt clippy shellcheck tests simulate mutants doc bench manifests image-check deb differential chaos soak
 
 # Jobs find their programs on PATH, and jobs.toml hands DATABASE_URL on to them.
 run audit: export PATH := $(BIN):$(PATH)
@@ -98,6 +100,14 @@ bench:
 differential:
 	OPERATIONS=$${OPERATIONS:-1000000} $(CARGO) test $(FEATURES) --test differential -- \
 	    --nocapture --test-threads=1
+# make hands MINUTES and SEED on, from its arguments or the environment.
+chaos:
+	$(CARGO) test -p soloist $(FEATURES) --test chaos -- --ignored --nocapture \
+	    --exact a_fleet_holds_its_promises_for_minutes
+
+soak:
+	$(CARGO) test -p soloist $(FEATURES) --test chaos -- --ignored --nocapture \
+	    --exact soak::a_fleet_stays_as_small_as_it_began
 
 manifests:
 	@scripts/install-test-tools

@@ -7,15 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Value;
+use test_support::account::{
+    self, Occurrence, SECOND, Stretch, attempts, has_twins, instant_s, more_than_once, occurrence,
+    out_of_order,
+};
 use test_support::fleet::Fleet;
 use test_support::probe::Run;
 
 use crate::table::{at_most_once, jobs};
-
-pub(crate) const SECOND: i128 = 1_000_000_000;
-
-/// A job and one of its instants, in whole seconds since the epoch.
-pub(crate) type Occurrence = (String, i64);
 
 /// What is in a line of the table.
 #[derive(Debug)]
@@ -80,66 +79,19 @@ impl Figures {
     }
 }
 
-fn attempts(runs: &[Run]) -> BTreeMap<Occurrence, Vec<u32>> {
-    let mut attempts: BTreeMap<Occurrence, Vec<u32>> = BTreeMap::new();
-    for run in runs {
-        let of_one = attempts.entry(occurrence(run)).or_default();
-        of_one.push(run.attempt);
-    }
-    attempts
-}
-
-fn more_than_once(runs: &[Run]) -> Vec<Occurrence> {
-    let mut attempts = attempts(runs);
-    attempts.retain(|_, of_one| of_one.len() > 1);
-    attempts.into_keys().collect()
-}
-
-fn has_twins(attempts: &[u32]) -> bool {
-    let different: BTreeSet<&u32> = attempts.iter().collect();
-    different.len() < attempts.len()
-}
-
-fn out_of_order(runs: &[Run]) -> Vec<Run> {
-    let mut highest: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut found = Vec::new();
-    // They are in the order of their starts.
-    for run in runs {
-        let before = highest.insert(&run.job, run.token);
-        if before.is_some_and(|before| before >= run.token) {
-            found.push(run.clone());
-        }
-    }
-    found
-}
-
 /// Due instants after the first one of which something is known, or after `from`.
 fn lost(runs: &[Run], lines: &[Value], from: Option<i128>, until: i128) -> Vec<Occurrence> {
     let started: BTreeSet<Occurrence> = runs.iter().map(occurrence).collect();
-    let told: Vec<(&str, i64, i64)> = lines.iter().map(stretch).collect();
-    let mut lost = Vec::new();
+    let told: Vec<Stretch> = lines.iter().map(Stretch::of).collect();
+    let mut due = Vec::new();
     for (job, period) in jobs() {
         let mut known = started.iter().filter(|(started, _)| *started == job);
         let first = known.next().expect("each job ran before the fault").1;
         let from = from.map_or(first, |from| seconds(from) + 1);
-        let due = (from..=seconds(until)).filter(|at| at % period == 0);
-        lost.extend(due.map(|at| (job.clone(), at)).filter(|occurrence| {
-            let (job, at) = occurrence;
-            let is_told = |(name, since, through): &(&str, i64, i64)| {
-                name == job && since < at && at <= through
-            };
-            !started.contains(occurrence) && !told.iter().any(is_told)
-        }));
+        let instants = (from..=seconds(until)).filter(|at| at % period == 0);
+        due.extend(instants.map(|at| (job.clone(), at)));
     }
-    lost
-}
-
-/// A line stands for what is due after one instant and up to another.
-fn stretch(line: &Value) -> (&str, i64, i64) {
-    let job = line["job"].as_str().expect("a job");
-    let through = instant_s(line["scheduled_at"].as_str().expect("an instant"));
-    let since = line["since"].as_str().map_or(through - 1, instant_s);
-    (job, since, through)
+    account::lost(due, runs, &told)
 }
 
 /// When the first job started an occurrence that fell due after the fault, and when the last of
@@ -157,15 +109,6 @@ pub(crate) fn recovery(runs: &[Run], struck: i128) -> Option<(Duration, Duration
     all.then(|| (since(first), since(last)))
 }
 
-pub(crate) fn occurrence(run: &Run) -> Occurrence {
-    (run.job.clone(), instant_s(&run.scheduled_at))
-}
-
 fn seconds(ns: i128) -> i64 {
     i64::try_from(ns / SECOND).expect("a near date")
-}
-
-fn instant_s(text: &str) -> i64 {
-    let instant: jiff::Timestamp = text.parse().expect("an instant");
-    instant.as_second()
 }

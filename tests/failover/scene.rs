@@ -5,11 +5,12 @@
 
 use std::time::{Duration, Instant};
 
+use test_support::account::{Occurrence, SECOND};
 use test_support::fleet::{Fleet, Replica, SOON, now_ns};
 use test_support::process::Signal;
 
 use crate::Scenario;
-use crate::figures::{Figures, Occurrence, Reach, SECOND, recovery};
+use crate::figures::{Figures, Reach, recovery};
 use crate::report::{self, Row};
 use crate::table::{GRACE, TTL, table};
 

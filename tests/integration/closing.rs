@@ -14,8 +14,9 @@ mod premises;
 mod strikes;
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use test_support::dice::{Dice, any_seed, variable};
 use test_support::redis::RedisServer;
 
 use self::attempts::{Attempt, STALE, cut_short, ended_with, taken_over, tokens_are_unique};
@@ -45,7 +46,7 @@ fn no_order_is_closed_twice_and_no_stock_is_lost_while_replicas_die() {
     let open = variable("SHOP_SECONDS").map_or(OPEN, Duration::from_secs);
     let seed = variable("SEED").unwrap_or_else(any_seed);
     eprintln!("the shop is open for {open:?}, SEED={seed}");
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let redis = RedisServer::start();
     let shop = Shop::open(&redis.url(), &mut dice);
 
@@ -174,35 +175,4 @@ fn tell(shop: &Shop, attempts: &[Attempt], strikes: &Strikes) {
         shop.number("SELECT sum(stock) FROM products"),
         shop.number("SELECT sum(initial_stock) FROM products"),
     );
-}
-
-fn variable(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().expect("a whole number"))
-}
-
-fn any_seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    u64::from(now.expect("a time after 1970").subsec_nanos())
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn index(&mut self, length: usize) -> usize {
-        usize::try_from(self.below(length as u64)).expect("below a length")
-    }
 }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use test_support::postgres::PostgresServer;
 
-use super::Dice;
 use super::attempts::{Attempt, attempts, cut_short};
 use crate::fleet::{Fleet, SOON};
+use test_support::dice::Dice;
 
 /// What both jobs run. An attempt notes its beginning, and its end if it comes to it. What it
 /// tells goes to files: a pipe is not read while its replica stands still. The program is in a

@@ -68,6 +68,21 @@ impl Fleet {
     ///
     /// When it can't be written.
     pub fn set_table(&self, jobs: &str) {
+        std::fs::write(self.config(), self.filled_in(jobs)).expect("a table");
+    }
+
+    /// The same in one go: nobody reads half of it.
+    ///
+    /// # Panics
+    ///
+    /// When it can't be written.
+    pub fn replace_table(&self, jobs: &str) {
+        let beside = self.dir.path().join("jobs.toml.new");
+        std::fs::write(&beside, self.filled_in(jobs)).expect("a table");
+        std::fs::rename(beside, self.config()).expect("a table");
+    }
+
+    fn filled_in(&self, jobs: &str) -> String {
         let with_log = |program: &Path, log: PathBuf| {
             format!("\"{}\", \"{}\"", program.display(), log.display())
         };
@@ -78,7 +93,7 @@ impl Fleet {
         if text.contains("FAMILY") {
             text = text.replace("FAMILY", &with_log(family(), self.family_log()));
         }
-        std::fs::write(self.config(), text).expect("a table");
+        text
     }
 
     /// A place for files, gone with the fleet.
@@ -93,7 +108,9 @@ impl Fleet {
         self.dir.path().join("jobs.toml")
     }
 
-    fn probe_log(&self) -> PathBuf {
+    /// Where probes write.
+    #[must_use]
+    pub fn probe_log(&self) -> PathBuf {
         self.dir.path().join("probe.log")
     }
 
@@ -162,7 +179,9 @@ impl Fleet {
         self.command_on(&self.store, arguments)
     }
 
-    fn command_on(&self, store: &str, arguments: &[&str]) -> Command {
+    /// The same, told of another store.
+    #[must_use]
+    pub fn command_on(&self, store: &str, arguments: &[&str]) -> Command {
         let mut command = match &self.cgroup {
             None => Command::new(program()),
             Some(cgroup) => {

@@ -4,10 +4,12 @@
 //! A server program that is not installed fails the test, and the message says what installs it:
 //! a test that skips itself proves nothing.
 
+pub mod account;
 pub mod acl;
 mod c;
 pub mod cgroup;
 pub mod clock_shim;
+pub mod dice;
 pub mod family;
 pub mod fleet;
 pub mod hold;

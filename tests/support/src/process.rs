@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, pidfd_send_signal};
 
 pub use rustix::process::Signal;
 
@@ -136,6 +136,20 @@ impl Process {
         value.trim_end_matches(" kB").parse().unwrap_or(0)
     }
 
+    /// Whether it has a handler for this signal.
+    #[must_use]
+    pub fn catches(self, signal: Signal) -> bool {
+        let mask = u64::from_str_radix(&self.status("SigCgt"), 16).unwrap_or(0);
+        mask >> (signal.as_raw() - 1) & 1 == 1
+    }
+
+    /// What it was started with, with blanks between.
+    #[must_use]
+    pub fn command_line(self) -> String {
+        let bytes = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).replace('\0', " ")
+    }
+
     /// A line of /proc/PID/status; empty where there is none.
     #[must_use]
     pub fn status(self, name: &str) -> String {
@@ -184,6 +198,27 @@ impl Process {
     /// SIGCONT.
     pub fn thaw(self) {
         self.signal(Signal::CONT);
+    }
+}
+
+/// Has this process adopt whatever loses its parent below it, so that nothing that it started is
+/// ever out of its sight.
+///
+/// # Panics
+///
+/// Where the kernel can't.
+pub fn adopt_orphans() {
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own)).expect("a subreaper");
+}
+
+/// Lets go of the adopted children that are dead. Only when nobody waits for a child of its own.
+pub fn bury_the_dead() {
+    let own = Process::of(rustix::process::getpid().as_raw_pid());
+    for child in own.map(Process::children).unwrap_or_default() {
+        if child.state() == Some('Z') {
+            let _ = rustix::process::waitpid(Pid::from_raw(child.pid), WaitOptions::NOHANG);
+        }
     }
 }
 

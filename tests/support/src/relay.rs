@@ -1,11 +1,11 @@
 //! A link to a server that a test may cut without anybody being told: what is sent into it is
-//! held back, and arrives late if it is mended. One connection alone may be stalled, or closed
-//! in the middle of a reply.
+//! held back, and arrives late if it is mended. It may also refuse everybody, or lose what the server
+//! says. One connection alone may be stalled, or closed in the middle of a reply.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -23,14 +23,26 @@ pub struct Relay {
 struct Gate {
     state: Mutex<State>,
     changed: Condvar,
+    ends: Mutex<Vec<Weak<Ends>>>,
+}
+
+/// Both ends of a connection.
+#[derive(Debug)]
+struct Ends {
+    client: TcpStream,
+    server: TcpStream,
 }
 
 #[derive(Debug, Default)]
 struct State {
     requests_cut: bool,
     replies_cut: bool,
+    refusing: bool,
+    losing_replies: bool,
     trap: Option<Trap>,
     delay: Duration,
+    /// What came to harm.
+    harmed: u64,
 }
 
 /// What is done as soon as a client sends something.
@@ -55,6 +67,8 @@ enum Action {
 struct Connection {
     stalled: AtomicBool,
     breaking: AtomicBool,
+    /// Something that the server said on it is lost.
+    torn: AtomicBool,
 }
 
 /// In which direction something passes.
@@ -82,6 +96,7 @@ impl State {
             Some(Action::Break) => connection.breaking.store(true, Ordering::SeqCst),
             None => return,
         }
+        self.harmed += 1;
         sent.clear();
     }
 }
@@ -103,14 +118,49 @@ impl Gate {
     }
 
     fn wait_until_open(&self, way: Way, connection: &Connection) {
+        self.change(|state| state.harmed += u64::from(state.is_cut(way)));
         self.wait_while(|state| state.is_cut(way) || connection.stalled.load(Ordering::SeqCst));
     }
 
+    /// How long what passes has to wait.
     fn delay(&self) -> Duration {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .delay
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.harmed += u64::from(!state.delay.is_zero());
+        state.delay
+    }
+
+    /// Whether what the server just said on this connection is lost.
+    fn loses(&self, connection: &Connection) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.losing_replies {
+            state.harmed += 1;
+            connection.torn.store(true, Ordering::SeqCst);
+        }
+        state.losing_replies
+    }
+
+    /// Whether nobody may connect now.
+    fn refuses(&self) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.harmed += u64::from(state.refusing);
+        state.refusing
+    }
+
+    fn keep(&self, ends: &Arc<Ends>) {
+        let mut all = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|ends| ends.strong_count() > 0);
+        all.push(Arc::downgrade(ends));
+    }
+
+    /// Closes all connections; says how many there were.
+    fn close_all(&self) -> u64 {
+        let mut all = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let living = all.drain(..).filter_map(|ends| ends.upgrade());
+        let closed = living.map(|ends| {
+            let _ = ends.client.shutdown(Shutdown::Both);
+            let _ = ends.server.shutdown(Shutdown::Both);
+        });
+        closed.count() as u64
     }
 }
 
@@ -131,7 +181,7 @@ impl Relay {
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let gate = Arc::clone(&gate);
-                thread::spawn(move || connect(&client, port, &gate));
+                thread::spawn(move || connect(client, port, &gate));
             }
         });
         relay
@@ -184,6 +234,27 @@ impl Relay {
         self.set(needle, Action::Break);
     }
 
+    /// All connections end, and who connects is closed at once.
+    pub fn refuse(&self) {
+        self.gate.change(|state| state.refusing = true);
+        let closed = self.gate.close_all();
+        self.gate.change(|state| state.harmed += closed);
+    }
+
+    /// What is asked arrives, and nothing that the server says. A connection on which something was
+    /// lost is closed instead of going on, once this is mended.
+    pub fn lose_replies(&self) {
+        self.gate.change(|state| state.losing_replies = true);
+    }
+
+    /// How often something was held back, delayed, lost or refused, and how many connections were
+    /// closed, since all was well.
+    #[must_use]
+    pub fn harmed(&self) -> u64 {
+        let state = self.gate.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner).harmed
+    }
+
     /// All that passes takes so much longer, each way.
     pub fn delay(&self, delay: Duration) {
         self.gate.change(|state| state.delay = delay);
@@ -206,19 +277,25 @@ impl Relay {
     }
 }
 
-fn connect(client: &TcpStream, port: u16, gate: &Arc<Gate>) {
+fn connect(client: TcpStream, port: u16, gate: &Arc<Gate>) {
     let connection = Arc::new(Connection::default());
     gate.wait_until_open(Way::Requests, &connection);
+    if gate.refuses() {
+        return;
+    }
     let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else {
         return;
     };
+    let ends = Arc::new(Ends { client, server });
+    gate.keep(&ends);
+    let Ends { client, server } = &*ends;
     let (Ok(from_client), Ok(to_server)) = (client.try_clone(), server.try_clone()) else {
         return;
     };
     let (there, same) = (Arc::clone(gate), Arc::clone(&connection));
     thread::spawn(move || pass(from_client, to_server, &there, &same, Way::Requests));
-    if let Ok(to_client) = client.try_clone() {
-        pass(server, to_client, gate, &connection, Way::Replies);
+    if let (Ok(from_server), Ok(to_client)) = (server.try_clone(), client.try_clone()) {
+        pass(from_server, to_client, gate, &connection, Way::Replies);
     }
 }
 
@@ -237,6 +314,14 @@ fn pass(mut from: TcpStream, mut to: TcpStream, gate: &Gate, connection: &Connec
         }
         gate.wait_until_open(way, connection);
         thread::sleep(gate.delay());
+        if way == Way::Replies && length > 0 {
+            if gate.loses(connection) {
+                continue;
+            }
+            if connection.torn.load(Ordering::SeqCst) {
+                break;
+            }
+        }
         let breaks = way == Way::Replies && connection.breaking.load(Ordering::SeqCst);
         length = if breaks { length.min(1) } else { length };
         if length == 0 || to.write_all(&buffer[..length]).is_err() || breaks {
@@ -300,6 +385,49 @@ mod tests {
         also.write_all(b"reply").unwrap();
         assert_eq!(two.read(&mut buffer).unwrap(), 1);
         assert_eq!(two.read(&mut buffer).unwrap(), 0, "it is closed");
+    }
+
+    #[test]
+    fn who_is_refused_is_told_and_nobody_else_is_when_it_is_mended() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let relay = Relay::to(server.local_addr().unwrap().port());
+        let mut client = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
+        let (mut served, _) = server.accept().unwrap();
+        let mut buffer = [0; 4];
+        client.write_all(b"ping").unwrap();
+        served.read_exact(&mut buffer).unwrap();
+        let patience = Some(Duration::from_secs(10));
+        client.set_read_timeout(patience).unwrap();
+        assert_eq!(relay.harmed(), 0);
+        relay.refuse();
+        assert_eq!(client.read(&mut buffer).unwrap_or(0), 0, "it is closed");
+        assert_eq!(relay.harmed(), 1);
+        let mut refused = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
+        assert_eq!(refused.read(&mut buffer).unwrap_or(0), 0, "it is closed");
+        relay.mend();
+        let mut client = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
+        let (mut served, _) = server.accept().unwrap();
+        client.write_all(b"ping").unwrap();
+        served.read_exact(&mut buffer).unwrap();
+    }
+
+    #[test]
+    fn a_connection_that_lost_a_reply_never_shows_a_later_one() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let relay = Relay::to(server.local_addr().unwrap().port());
+        let mut client = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
+        let (mut served, _) = server.accept().unwrap();
+        let mut buffer = [0; 4];
+        relay.lose_replies();
+        client.write_all(b"ping").unwrap();
+        served.read_exact(&mut buffer).unwrap();
+        served.write_all(b"lost").unwrap();
+        while relay.harmed() == 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        relay.mend();
+        served.write_all(b"late").unwrap();
+        assert_eq!(client.read(&mut buffer).unwrap_or(0), 0, "it is closed");
     }
 
     #[test]
