@@ -9,6 +9,8 @@ pub(crate) use self::redis::{Address, RedisUrl};
 pub(crate) use self::several::{Several, SeveralUrl};
 pub use self::tls::{StoreOptions, TlsFiles};
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod redis;
 mod several;
 mod tls;
