@@ -2,10 +2,11 @@
 # make status  who runs what under `make run`
 # make audit   is the shop of `make run` sound?
 # make demo    a replica dies in the middle of a job, and what becomes of it
-# make check   formatting, lints, tests, documentation: what must pass before a commit
+# make check   formatting, lints, tests, documentation, some fuzzing: what must pass before a commit
 # make test    the same, after installing the servers that the tests start; CI runs this
 # make simulate  storms in virtual time, some of seeds that nobody has tried: SEEDS=n of them, SEED=n one
 # make mutants   deliberate faults of the protocol, which storms have to find
+# make fuzz    fuzzes what reads the texts of others, for SECONDS_EACH a target (60)
 # make bench   benchmarks
 # make differential   every store against memory: a million random calls each, with a table; takes
 #              a quarter of an hour and more. SOLOIST_TEST_REDIS_SERVER=/path names another server
@@ -20,11 +21,14 @@
 CARGO ?= cargo
 # What is off by default is looked at, tested and documented too.
 FEATURES := --features soloist/otlp
+# For how long each target is fuzzed by hand, and on the way to a commit.
+SECONDS_EACH ?= 60
+FUZZ_IN_CHECK ?= 8
 BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Not DATABASE_URL of the caller's environment: that may well be of another project.
 SHOP ?= $(CURDIR)/var/shop.db
 
-.PHONY: run status audit demo build check test fmt clippy shellcheck tests simulate mutants doc bench manifests image-check deb differential chaos soak
+.PHONY: run status audit demo build check test fmt clippy shellcheck tests simulate mutants doc bench manifests image-check deb differential chaos soak fuzz
 
 # Jobs find their programs on PATH, and jobs.toml hands DATABASE_URL on to them.
 run audit: export PATH := $(BIN):$(PATH)
@@ -57,6 +61,7 @@ test:
 	$(MAKE) check
 
 check: fmt clippy shellcheck tests simulate mutants doc
+	$(MAKE) fuzz SECONDS_EACH=$(FUZZ_IN_CHECK)
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -93,6 +98,9 @@ mutants:
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(FEATURES)
+
+fuzz:
+	@CARGO="$(CARGO)" SECONDS_EACH="$(SECONDS_EACH)" scripts/fuzz
 
 bench:
 	$(CARGO) run --release -p soloist-bench

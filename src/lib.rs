@@ -26,6 +26,9 @@ pub mod config;
 #[cfg(feature = "daemon")]
 mod daemon;
 pub mod driver;
+#[cfg(all(feature = "daemon", any(test, fuzzing)))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod guardian;
 #[cfg(feature = "daemon")]
 pub mod health;

@@ -23,6 +23,8 @@ mod diff;
 mod digest;
 mod env;
 mod file;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod http;
 mod identity;
 mod include;

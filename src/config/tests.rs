@@ -6,6 +6,7 @@ use crate::scheduler::policy::{CatchUp, Concurrency, Retry};
 use std::time::Duration;
 
 mod after;
+mod any_value;
 mod diff;
 mod digest;
 mod identity;

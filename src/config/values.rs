@@ -126,6 +126,8 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, ValueError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -205,6 +207,47 @@ mod tests {
         ] {
             let error = parse_size(text).expect_err(text);
             assert!(error.hint.starts_with(hint), "{text}: {}", error.hint);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_duration_that_a_table_may_hold_is_written_as_what_reads_back(
+            millis in prop_oneof![0..=315_360_000_000_u64, 0..100_000_u64],
+        ) {
+            let duration = Duration::from_millis(millis);
+            prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
+        }
+
+        #[test]
+        fn a_duration_is_the_sum_of_its_parts(
+            parts in prop::collection::vec(0..2000_u64, DURATION_UNITS.len()),
+            kept in prop::collection::vec(any::<bool>(), DURATION_UNITS.len()),
+        ) {
+            let (mut text, mut millis) = (String::new(), 0);
+            for (((unit, worth), count), _) in
+                DURATION_UNITS.iter().zip(&parts).zip(&kept).filter(|(_, kept)| **kept)
+            {
+                text += &format!("{count}{unit}");
+                millis += count * worth;
+            }
+            let expected = (!text.is_empty()).then(|| Duration::from_millis(millis));
+            prop_assert_eq!(parse_duration(&text).ok(), expected, "{}", text);
+        }
+
+        #[test]
+        fn any_text_is_a_duration_and_a_size_within_their_limits_or_neither(
+            text in "[0-9]{0,22}(d|h|m|s|ms|B|KiB|MiB|k|\\.|,| |-|\u{e9}){0,2}[0-9]{0,3}(ms|s)?",
+        ) {
+            match parse_duration(&text) {
+                Ok(duration) => prop_assert!(duration <= DURATION_LIMIT),
+                Err(error) => prop_assert!(!error.message.is_empty() && !error.hint.is_empty()),
+            }
+            if let Err(error) = parse_size(&text) {
+                prop_assert!(!error.message.is_empty() && !error.hint.is_empty());
+            }
         }
     }
 }

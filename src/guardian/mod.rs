@@ -27,6 +27,8 @@
 mod cgroup;
 mod child;
 mod facts;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 pub(crate) mod http;
 pub(crate) mod identity;
 mod keeper;

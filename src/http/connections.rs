@@ -3,7 +3,7 @@
 //! Must never: let a client hold a connection by doing nothing, whichever side's turn it is.
 
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tracing::{debug, warn};
@@ -85,7 +85,9 @@ pub(super) async fn accept(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let serving = serve(stream, peer, Arc::clone(&app), limits, stop.clone());
+                // Answers are short: to wait for more to send would only make them late.
+                let _ = stream.set_nodelay(true);
+                let serving = serve(stream, peer.ip(), Arc::clone(&app), limits, stop.clone());
                 connections.spawn(async move {
                     serving.await;
                     drop(place);
@@ -107,16 +109,15 @@ async fn told_to(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn serve(
-    stream: TcpStream,
-    peer: SocketAddr,
+/// Answers what comes over a stream, until it is closed.
+pub(super) async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: IpAddr,
     app: Arc<App>,
     limits: Limits,
     mut stop: watch::Receiver<bool>,
 ) {
-    let peer: IpAddr = peer.ip().to_canonical();
-    // Answers are short: to wait for more to send would only make them late.
-    let _ = stream.set_nodelay(true);
+    let peer = peer.to_canonical();
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
         let app = Arc::clone(&app);
         async move {

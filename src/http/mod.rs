@@ -28,6 +28,8 @@ mod answer;
 mod api;
 mod connections;
 mod fresh;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod ledger;
 mod patient;
 mod probes;

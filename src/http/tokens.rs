@@ -133,7 +133,7 @@ impl Tokens {
     }
 
     /// Reads a text; what is wrong is told with its line, and without what stands there.
-    fn parse(text: &str) -> Result<Self, (usize, &'static str)> {
+    pub(super) fn parse(text: &str) -> Result<Self, (usize, &'static str)> {
         let mut tokens = Vec::new();
         for (line, number) in text.lines().zip(1..) {
             let line = line.trim();

@@ -18,6 +18,8 @@ use std::path::Path;
 mod assemble;
 mod crontab;
 mod draft;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod kubernetes;
 mod name;
 mod report;

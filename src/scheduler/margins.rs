@@ -103,6 +103,8 @@ impl Margins {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -141,5 +143,50 @@ mod tests {
         let margins = Margins::of(Duration::from_secs(15));
         let sent = BootTime::since_boot(Duration::from_secs(100));
         assert_eq!(margins.trust_until(sent, Duration::ZERO), sent);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_job_is_dead_before_its_lease_may_be_taken_over(
+            ttl_us in 1_000_000..=3_600_000_000_u64,
+            sent_ms in 0..u64::from(u32::MAX),
+            grace_ms in 0..10_000_000_u64,
+            // How fast the holder's clock goes beside the watcher's, in millionths.
+            rate in 990_100..=1_009_900_u128,
+        ) {
+            let ttl = Duration::from_micros(ttl_us);
+            let margins = Margins::of(ttl);
+            let sent = BootTime::since_boot(Duration::from_millis(sent_ms));
+            let trusted = margins.trust_until(sent, ttl).saturating_since(sent);
+            // By the watcher's clock, on which the whole of the lease has to pass.
+            let passed = Duration::from_micros(
+                u64::try_from(trusted.as_micros() * 1_000_000 / rate).expect("an hour or so"),
+            );
+            let dead = passed + margins.kill_margin() * 9 / 10;
+            prop_assert!(dead <= ttl + margins.watch_delay(), "{dead:?}");
+            // TERM comes in time, and not before three renewals had their chance.
+            let grace = margins.stop_grace(Duration::from_millis(grace_ms));
+            let stop_at = trusted.saturating_sub(grace);
+            prop_assert!(stop_at >= margins.renewal_interval() * 3 + margins.call_timeout());
+            prop_assert!(grace <= Duration::from_millis(grace_ms));
+        }
+
+        #[test]
+        fn less_of_a_lease_is_never_trusted_for_longer(
+            ttl_ms in 1000..=3_600_000_u64,
+            one in any::<u64>(),
+            other in any::<u64>(),
+        ) {
+            let ttl = Duration::from_millis(ttl_ms);
+            let margins = Margins::of(ttl);
+            let sent = BootTime::since_boot(Duration::from_secs(7));
+            let left = |part: u64| Duration::from_millis(part % (ttl_ms + 1));
+            let (less, more) = (left(one).min(left(other)), left(one).max(left(other)));
+            prop_assert!(margins.trust_until(sent, less) <= margins.trust_until(sent, more));
+            let trusted = margins.trust_until(sent, more);
+            prop_assert!(trusted >= sent && trusted <= sent + more);
+        }
     }
 }

@@ -225,8 +225,13 @@ impl<'r> Draft<'r> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use uuid::Uuid;
+
     use super::*;
-    use crate::scheduler::lease::Origin;
+    use crate::scheduler::lease::{Caller, Claim, Occurrence, Origin, Replica, RunId};
+    use crate::store::batch;
     use crate::store::rules::Waiting;
 
     fn job(name: &str) -> JobName {
@@ -321,5 +326,36 @@ mod tests {
         let token = FencingToken::new(FencingToken::MAX.get() + 1);
         let set = draft.set_record(&job("a"), &record(token));
         assert_eq!(set, Err(Fault::TokensUsedUp));
+    }
+
+    #[test]
+    fn a_claim_that_no_token_is_left_for_is_refused_and_nothing_else_happens() {
+        let mut reading = reading(&["a"]);
+        reading.group.token = FencingToken::MAX;
+        let occurrence = Occurrence {
+            job: job("a"),
+            scheduled_at: Timestamp::default(),
+        };
+        let claim = Claim {
+            origin: Origin::Trigger,
+            ..Claim::new(occurrence, RunId::new(Uuid::from_u128(1)))
+        };
+        let caller = Caller {
+            replica: Replica {
+                id: Uuid::from_u128(2),
+                name: "r1".to_owned(),
+            },
+            quarantine: Duration::ZERO,
+            token_floor: FencingToken::default(),
+            send_by: None,
+            held_back: Duration::ZERO,
+        };
+        let mut draft = Draft::of(&reading);
+        let refused = batch::claim(&mut draft, &caller, &[claim]);
+        assert_eq!(
+            refused.map(|answered| answered.answer),
+            Err(Fault::TokensUsedUp)
+        );
+        assert!(draft.finish().records.is_empty());
     }
 }

@@ -15,6 +15,8 @@
 mod batch;
 mod draft;
 mod engine;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod history;
 mod limits;
 pub mod memory;

@@ -9,6 +9,8 @@ pub(crate) use self::redis::{Address, RedisUrl};
 pub(crate) use self::several::{Several, SeveralUrl};
 pub use self::tls::{StoreOptions, TlsFiles};
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod redis;
 mod several;
 mod tls;
@@ -188,29 +190,45 @@ pub fn redact(url: &str) -> String {
     shown
 }
 
+/// What URLs in a text are known by; that of a socket may have no `//`.
+const MARKS: [&str; 2] = ["://", "unix:"];
+
 /// The same text with stars for the passwords of all URLs in it, byte for byte as long.
 pub fn star_passwords(text: &str) -> String {
     let mut shown = text.to_owned();
-    let mut from = 0;
-    while let Some(found) = text[from..].find("://") {
-        let start = from + found;
-        let after = start + "://".len();
-        let end = text[after..]
-            .find(['"', '\'', '\n'])
-            .map_or(text.len(), |length| after + length);
-        for range in secret_ranges(&text[start..end]) {
-            let stars = "*".repeat(range.len());
-            shown.replace_range(start + range.start..start + range.end, &stars);
+    let lower = text.to_ascii_lowercase();
+    for mark in MARKS {
+        let mut from = 0;
+        while let Some(found) = lower[from..].find(mark) {
+            let start = from + found;
+            let after = start + mark.len();
+            let end = text[after..]
+                .find(['"', '\'', '\n'])
+                .map_or(text.len(), |length| after + length);
+            for range in secret_ranges(&text[start..end]) {
+                let stars = "*".repeat(range.len());
+                shown.replace_range(start + range.start..start + range.end, &stars);
+            }
+            from = end;
         }
-        from = end;
     }
     shown
 }
 
+/// Whether it is the URL of a socket, without `//`.
+fn is_bare_socket(url: &str) -> bool {
+    let parts = url.split_once(':');
+    parts.is_some_and(|(scheme, rest)| {
+        scheme.to_ascii_lowercase().ends_with("unix") && !rest.starts_with("//")
+    })
+}
+
 /// Where the secrets of a URL are, in order and apart; empty ones are left out.
 fn secret_ranges(url: &str) -> Vec<Range<usize>> {
-    // Without `//` there is no user and no password (RFC 3986), but there may be parameters.
+    // Without `//` there is no user and no password (RFC 3986), but there may be parameters. What
+    // looks like one further on in the URL of a socket is part of those.
     let authority = url.find("://").map(|scheme| scheme + "://".len());
+    let authority = authority.filter(|_| !is_bare_socket(url));
     let at = authority.and_then(|authority| Some(authority + url[authority..].rfind('@')?));
     let authority = authority.unwrap_or(0);
     let mut ranges = Vec::new();
@@ -263,6 +281,8 @@ mod tests {
                 "redis+unix:/run/r?pass=pw&db=2",
                 "redis+unix:/run/r?pass=***&db=2",
             ),
+            ("unix:/run/r?pass=p://w@", "unix:/run/r?pass=***"),
+            ("jdbc:redis://u:pw@h", "jdbc:redis://u:***@h"),
             ("sqlite:/var/lib/soloist.db", "sqlite:/var/lib/soloist.db"),
             ("memory:", "memory:"),
             ("", ""),
@@ -280,6 +300,19 @@ mod tests {
             shown,
             "store = \"redis://:*******@h\" # or \"redis://u:**@h2\"\nx = 1"
         );
+        for (text, shown) in [
+            (
+                "'redis+unix:/r?pass=secret1&db=2'",
+                "'redis+unix:/r?pass=*******&db=2'",
+            ),
+            (
+                "'Unix:///r?db=2&pass=secret1'",
+                "'Unix:///r?db=2&pass=*******'",
+            ),
+            ("unix: redis://u:secret1@h", "unix: redis://u:*******@h"),
+        ] {
+            assert_eq!(star_passwords(text), shown);
+        }
     }
 
     #[test]

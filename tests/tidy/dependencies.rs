@@ -7,7 +7,7 @@ use crate::paths::named;
 use crate::source::Source;
 
 /// What each module may name of the others; `a::b` allows that part alone.
-const MAY_KNOW: [(&str, &[&str]); 22] = [
+const MAY_KNOW: [(&str, &[&str]); 23] = [
     (
         "cli",
         &[
@@ -39,6 +39,19 @@ const MAY_KNOW: [(&str, &[&str]); 22] = [
             "clock",
             "scheduler",
             "why",
+        ],
+    ),
+    // A list of what the others have for fuzzers; no program has it.
+    (
+        "fuzzing",
+        &[
+            "config",
+            "guardian",
+            "http",
+            "import",
+            "scheduler",
+            "store",
+            "store_url",
         ],
     ),
     // It writes what config has to read.

@@ -10,6 +10,9 @@ use crate::source::Source;
 /// What is made, not written: passed over at the root where git can't be asked.
 const NOT_OURS: [&str; 3] = [".git", "target", "var"];
 
+/// Inputs of fuzzers, wrong on purpose in whatever way.
+const INPUTS: &str = "tests/fuzz/corpus/";
+
 /// A text file, by its path in the repository.
 pub(crate) struct File {
     pub(crate) path: String,
@@ -52,7 +55,7 @@ impl Tree {
         // What is no text (an image), leads elsewhere, or was removed and not yet committed, is
         // passed over.
         let file = |path: String| {
-            if root.join(&path).is_symlink() {
+            if path.starts_with(INPUTS) || root.join(&path).is_symlink() {
                 return None;
             }
             let text = fs::read_to_string(root.join(&path)).ok()?;

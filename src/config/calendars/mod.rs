@@ -26,7 +26,7 @@ use crate::scheduler::schedule::{Calendar, DayFilter, DaySet, Schedule};
 
 mod dates;
 mod file;
-mod ics;
+pub(super) mod ics;
 
 pub(super) use dates::WEEKDAYS;
 

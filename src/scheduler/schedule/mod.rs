@@ -56,6 +56,8 @@ pub(crate) mod day_set;
 pub(crate) mod days;
 mod field;
 mod filtered;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod hash;
 mod identity;
 mod instant;

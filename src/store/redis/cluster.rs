@@ -204,13 +204,13 @@ fn redirection(detail: &str) -> Option<Address> {
 
 /// What a node knows of its cluster.
 #[derive(Debug, PartialEq, Eq)]
-struct Map {
+pub(super) struct Map {
     nodes: Vec<Address>,
     /// Who has the slot, since which epoch.
     holder: Option<(u64, Address)>,
 }
 
-fn read(answers: &[Value], asked: &str, tls: bool) -> Option<Map> {
+pub(super) fn read(answers: &[Value], asked: &str, tls: bool) -> Option<Map> {
     let [slot, nodes] = answers else {
         return None;
     };

@@ -50,7 +50,7 @@ async fn ask(link: &Link) -> Result<Vec<Value>, Fault> {
 }
 
 /// Reads the answers.
-fn read(answers: &[Value]) -> Vec<StoreCondition> {
+pub(super) fn read(answers: &[Value]) -> Vec<StoreCondition> {
     let text: String = answers.iter().map(text_of).collect();
     let mut conditions = Vec::new();
     let policy = field(&text, "maxmemory_policy").unwrap_or_default();

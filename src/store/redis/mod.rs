@@ -25,6 +25,8 @@ mod chance;
 mod cluster;
 mod connector;
 mod fault;
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
 mod handshake;
 mod health;
 mod keys;

@@ -218,7 +218,7 @@ where
     }
 }
 
-fn parse_survey(answers: &[Value]) -> Result<Survey, Misread> {
+pub(super) fn parse_survey(answers: &[Value]) -> Result<Survey, Misread> {
     let [jobs, replicas, tables, time] = answers else {
         return Err(Misread::Form);
     };

@@ -112,6 +112,8 @@ fn outcome(text: &str) -> Option<Outcome> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -122,5 +124,75 @@ mod tests {
             assert_eq!(record_in(&value_of(&kept)), Some(kept.text.as_str()));
         }
         assert_eq!(record_in("{}"), None);
+    }
+
+    /// Any line, with what may be in its words.
+    fn entry() -> impl Strategy<Value = Entry> {
+        let millis = || any::<i64>().prop_map(Timestamp::from_millis);
+        let outcome = prop::sample::select(vec![
+            Outcome::Succeeded,
+            Outcome::Failed,
+            Outcome::TimedOut,
+            Outcome::Lost,
+            Outcome::Cancelled,
+            Outcome::HandedOver,
+            Outcome::Skipped,
+            Outcome::Missed,
+        ]);
+        let words = || prop::option::of(any::<String>());
+        let detail = (
+            any::<Option<i32>>(),
+            words(),
+            words(),
+            any::<Option<(u32, u32)>>(),
+        );
+        let detail = detail.prop_map(|(exit_code, reason, schedule, shard)| AttemptDetail {
+            exit_code,
+            reason,
+            schedule,
+            shard,
+            ..AttemptDetail::default()
+        });
+        let times = [millis(), millis(), millis()];
+        let numbers = (any::<u32>(), any::<u128>(), 0..=FencingToken::MAX.get());
+        (times, numbers, any::<String>(), outcome, detail).prop_map(
+            |([scheduled_at, started_at, ended_at], numbers, replica, outcome, detail)| Entry {
+                scheduled_at,
+                attempt: numbers.0,
+                run_id: RunId::new(uuid::Uuid::from_u128(numbers.1)),
+                token: FencingToken::new(numbers.2),
+                replica,
+                started_at,
+                ended_at,
+                outcome,
+                detail,
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_line_of_the_ledger_is_read_as_it_was_written(entry in entry()) {
+            let word = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+            let parts = line_parts(&entry);
+            let fields = parts.iter().flat_map(|part| [word(part.name), word(&part.value)]);
+            let stored = Value::Array(vec![word("1-1"), Value::Array(fields.collect())]);
+            let job = JobName::new("job").unwrap();
+            let read = parse_line(&job, &stored).expect("a line");
+            let again = Entry {
+                scheduled_at: read.scheduled_at,
+                attempt: read.attempt,
+                run_id: read.run_id,
+                token: read.token,
+                replica: read.replica,
+                started_at: read.started_at,
+                ended_at: read.ended_at,
+                outcome: read.outcome,
+                detail: read.detail,
+            };
+            prop_assert_eq!(again, entry);
+        }
     }
 }

@@ -282,7 +282,8 @@ pub(super) fn server_time(time: &Value) -> Option<Timestamp> {
     let [seconds, micros] = items(time)? else {
         return None;
     };
-    let millis = integer(seconds)? * 1000 + integer(micros)? / 1000;
+    let millis = integer(seconds)?.checked_mul(1000)?;
+    let millis = millis.checked_add(integer(micros)? / 1000)?;
     Some(Timestamp::from_millis(millis))
 }
 
@@ -360,5 +361,16 @@ mod tests {
         ] {
             assert!(written(&other, &[]).is_err(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_time_that_no_clock_can_show_is_none() {
+        let time = |seconds: &str, micros: &str| {
+            server_time(&Value::Array(vec![word(seconds), word(micros)]))
+        };
+        assert_eq!(time("7", "8999"), Some(Timestamp::from_millis(7008)));
+        assert_eq!(time("9223372036854775807", "0"), None);
+        assert_eq!(time("9223372036854775", "9223372036854775807"), None);
+        assert_eq!(time("7", "x"), None);
     }
 }

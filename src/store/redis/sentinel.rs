@@ -78,10 +78,10 @@ struct Talk {
 
 /// What a Sentinel says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Told {
+pub(super) struct Told {
     /// Which Sentinel it is, whatever addresses it has.
     id: String,
-    master: Address,
+    pub(super) master: Address,
     /// How often the master was chosen anew.
     epoch: u64,
     others: usize,
@@ -294,7 +294,7 @@ fn questions(master: &str) -> Pipeline {
     commands
 }
 
-fn read(answers: &[Value]) -> Option<Told> {
+pub(super) fn read(answers: &[Value]) -> Option<Told> {
     let [id, master, sentinels] = answers else {
         return None;
     };
@@ -319,9 +319,13 @@ fn fields(answer: &Value) -> Option<BTreeMap<String, String>> {
 
 /// The master of the newest epoch, where more than half of all Sentinels answered; else how many
 /// did, and how many there are.
-fn choose(told: Vec<Told>) -> Result<Address, (usize, usize)> {
+pub(super) fn choose(told: Vec<Told>) -> Result<Address, (usize, usize)> {
     let told: BTreeMap<String, Told> = told.into_iter().map(|one| (one.id.clone(), one)).collect();
-    let all = told.values().map(|one| one.others + 1).max().unwrap_or(0);
+    let all = told
+        .values()
+        .map(|one| one.others.saturating_add(1))
+        .max()
+        .unwrap_or(0);
     let newest = told.values().max_by_key(|one| one.epoch);
     match newest {
         Some(newest) if told.len() * 2 > all => Ok(newest.master.clone()),
@@ -350,6 +354,16 @@ mod tests {
         assert_eq!(choose(behind[..2].to_vec()), Ok(("10.0.0.1".to_owned(), 2)));
         assert_eq!(choose(behind[..1].to_vec()), Err((1, 3)));
         assert_eq!(choose(Vec::new()), Err((0, 0)));
+    }
+
+    #[test]
+    fn any_number_of_others_that_a_sentinel_claims_is_no_majority() {
+        let others = usize::MAX;
+        let one = Told {
+            others,
+            ..told("a", 1, 4)
+        };
+        assert_eq!(choose(vec![one]), Err((1, usize::MAX)));
     }
 
     #[test]

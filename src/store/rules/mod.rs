@@ -95,7 +95,7 @@ fn is_of_before(since: Timestamp, now: Timestamp) -> bool {
 }
 
 fn is_large_step_back(group: &Group, clock_us: i64) -> bool {
-    group.clock_us - clock_us >= STEP_BACK_TOLERATED_US
+    group.clock_us.saturating_sub(clock_us) >= STEP_BACK_TOLERATED_US
 }
 
 /// One call: the state shared by all jobs, the store's time and the caller.

@@ -9,6 +9,7 @@ mod errors;
 mod expression;
 mod hashed;
 mod history;
+mod names;
 mod oddities;
 mod oracle;
 mod other_crate;

@@ -140,8 +140,10 @@ async fn send(
 
 /// Adds the command that writes an entry; answers how long that is.
 fn add(commands: &mut Pipeline, stream: &str, entry: &Value) -> usize {
-    let parts = items(entry).and_then(|parts| Some((text(&parts[0])?, items(parts.get(1)?)?)));
-    let Some((id, fields)) = parts else {
+    let Some([id, fields]) = items(entry) else {
+        return 0;
+    };
+    let Some((id, fields)) = text(id).zip(items(fields)) else {
         return 0;
     };
     let command = commands.cmd("XADD").arg(stream).arg(id);
@@ -172,4 +174,29 @@ async fn run(target: &RedisStore, commands: Pipeline) -> Result<usize, Fault> {
 
 fn id_of(entry: &Value) -> Option<&str> {
     text(items(entry)?.first()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_entry_is_not_brought_over() {
+        let word = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let array = Value::Array;
+        for (entry, size) in [
+            (
+                array(vec![word("1-1"), array(vec![word("a"), word("bc")])]),
+                3,
+            ),
+            (array(vec![]), 0),
+            (array(vec![word("1-1")]), 0),
+            (array(vec![Value::Nil, array(vec![])]), 0),
+            (Value::Nil, 0),
+        ] {
+            let mut commands = redis::pipe();
+            assert_eq!(add(&mut commands, "stream", &entry), size, "{entry:?}");
+            assert_eq!(commands.len(), usize::from(size > 0));
+        }
+    }
 }
