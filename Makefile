@@ -5,6 +5,7 @@
 # make check   formatting, lints, tests, documentation: what must pass before a commit
 # make test    the same, after installing the servers that the tests start; CI runs this
 # make bench   benchmarks
+# make model   the lease protocol searched state by state: what holds, and what falls without a guard
 # make deb     the Debian package, into target/debian; scripts/install-test-tools has what it takes
 # make manifests   deploy/kubernetes anew, from the chart
 # make image-check the static program, run in a root that holds what the image holds; as root
@@ -18,7 +19,7 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Not DATABASE_URL of the caller's environment: that may well be of another project.
 SHOP ?= $(CURDIR)/var/shop.db
 
-.PHONY: run status audit demo build check test fmt clippy shellcheck tests doc bench manifests image-check deb
+.PHONY: run status audit demo build check test fmt clippy shellcheck tests doc bench model manifests image-check deb
 
 # Jobs find their programs on PATH, and jobs.toml hands DATABASE_URL on to them.
 run audit: export PATH := $(BIN):$(PATH)
@@ -74,6 +75,10 @@ doc:
 
 bench:
 	$(CARGO) run --release -p soloist-bench
+
+# Some minutes, on one core.
+model:
+	$(CARGO) run --release -p soloist-model
 
 manifests:
 	@scripts/install-test-tools

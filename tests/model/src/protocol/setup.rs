@@ -88,7 +88,7 @@ pub enum Wipe {
 pub enum Acks {
     /// As much as any other's.
     Unasked,
-    /// Nothing: `min_replicas_ack = 1`.
+    /// It gives none: `min-replicas-to-write 1`, or `min_replicas_ack = 1`.
     Wanted,
 }
 

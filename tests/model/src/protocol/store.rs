@@ -5,7 +5,7 @@
 //! write it.
 
 use super::laws::Breach;
-use super::setup::{Acks, CALL_TIMEOUT, GRACE, Guard, Setup, TTL, Wipe};
+use super::setup::{CALL_TIMEOUT, GRACE, Guard, Setup, TTL, Wipe};
 use super::state::{
     AHEAD, Answer, Current, Ledger, Memory, Outcome, PARTS, Request, START, Sighting, Standing,
     Verb,
@@ -345,10 +345,6 @@ impl<'s> Step<'s> {
     /// What the laws remember of a grant.
     fn note_grant(&mut self, claim: &Request, attempt: u8, token: u8) {
         let at = claim.occurrence as usize;
-        let worthless = self.former && self.acks() == Acks::Wanted;
-        if worthless {
-            return;
-        }
         if self.memory.granted[at] >= attempt {
             Breach::SameAttempt.note(self.memory);
         }
@@ -370,14 +366,6 @@ impl<'s> Step<'s> {
         }
         self.memory.granted[at] = self.memory.granted[at].max(attempt);
         self.memory.token = self.memory.token.max(token);
-    }
-
-    /// What the word of a master is worth that nobody follows.
-    fn acks(&self) -> Acks {
-        match self.setup.wipe {
-            Wipe::Election { acks, .. } => acks,
-            Wipe::Empty | Wipe::Older => Acks::Unasked,
-        }
     }
 
     fn renew(&mut self, renewal: &Request) -> Answer {
@@ -454,7 +442,6 @@ impl<'s> Step<'s> {
         let Some(current) = self.ledger.current else {
             return Answer::Refused;
         };
-        let worthless = self.former && self.acks() == Acks::Wanted;
         if release.outcome == Outcome::HandedOver {
             self.ledger.current = Some(Current {
                 standing: Standing::Again,
@@ -463,7 +450,7 @@ impl<'s> Step<'s> {
             });
         } else {
             self.end(current);
-            if release.outcome == Outcome::Succeeded && !worthless {
+            if release.outcome == Outcome::Succeeded {
                 self.memory.finished |= 1 << release.occurrence;
             }
         }

@@ -153,34 +153,29 @@ impl World<'_> {
         let Call::Asked(request) = self.state.replicas[at as usize].call else {
             return;
         };
+        if self.is_refused(at) {
+            return self.with(at, |replica, _| replica.call = Call::None);
+        }
         let (store_now, answer) = self.call(at, Some(request));
-        let worthless = self.wants_acks() && self.state.replicas[at as usize].behind;
         let reply = Reply {
             verb: request.verb,
             sent: request.sent,
             store_now,
             answer,
         };
-        self.with(at, |replica, _| {
-            // Nobody followed: the call failed.
-            replica.call = match worthless {
-                true => Call::None,
-                false => Call::Answered(reply),
-            };
-        });
-        if !worthless && !may_be_late(&reply) {
+        self.with(at, |replica, _| replica.call = Call::Answered(reply));
+        if !may_be_late(&reply) {
             self.hear(at);
         }
     }
 
-    fn wants_acks(&self) -> bool {
-        matches!(
-            self.setup.wipe,
-            Wipe::Election {
-                acks: Acks::Wanted,
-                ..
-            }
-        )
+    /// Whether a replica asks a master that nobody follows, and that does nothing therefore.
+    fn is_refused(&self, at: u8) -> bool {
+        let wants = match self.setup.wipe {
+            Wipe::Election { acks, .. } => acks == Acks::Wanted,
+            Wipe::Empty | Wipe::Older => false,
+        };
+        wants && self.state.replicas[at as usize].behind
     }
 
     fn hear(&mut self, at: u8) {
@@ -232,6 +227,9 @@ impl World<'_> {
         let Some(request) = self.state.replicas[at as usize].stray.take() else {
             return;
         };
+        if self.is_refused(at) {
+            return;
+        }
         let (_, answer) = self.call(at, Some(request));
         let replica = &self.state.replicas[at as usize];
         let waits = replica.doing != Doing::Idle && replica.run == request.run;
