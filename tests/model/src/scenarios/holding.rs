@@ -92,7 +92,7 @@ fn lost_data() -> Vec<Scenario> {
     let two = wiped.of_two_instants();
     let older = PLAIN.loses(Wipe::Older);
     let acknowledged = PLAIN.until(5).elects(2, Acks::Wanted);
-    let elected = PLAIN.until(5).elects(2, Acks::Unasked);
+    let elected = PLAIN.until(5).due_at([1, 4]).elects(2, Acks::Unasked);
     vec![
         holds("wipe", "all data are lost", wiped, COMES_BACK),
         holds(
@@ -184,7 +184,7 @@ fn long_lost() -> Vec<Scenario> {
     let wiped = PLAIN.with(CRASH).loses(Wipe::Empty);
     let older = PLAIN.with(CRASH).loses(Wipe::Older);
     let two = PLAIN.of_two_instants().until(7).loses(Wipe::Older);
-    let elected = PLAIN.elects(2, Acks::Unasked);
+    let elected = PLAIN.due_at([1, 4]).elects(2, Acks::Unasked);
     vec![
         holds(
             "wipe-long",
