@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use stateright::{Checker, HasDiscoveries, Model, Path};
 
+/// The states on a way, each with the action that follows.
+pub type Trace<M> = Vec<(<M as Model>::State, Option<<M as Model>::Action>)>;
+
 /// What a search has found.
-#[derive(Clone, Debug)]
 pub struct Found<M: Model> {
     /// Different states.
     pub states: usize,
@@ -18,7 +20,7 @@ pub struct Found<M: Model> {
     /// How long it took.
     pub took: Duration,
     /// A shortest way to a state that breaks a law.
-    pub breach: Option<Vec<(M::State, Option<M::Action>)>>,
+    pub breach: Option<Trace<M>>,
     /// What never came about.
     pub unseen: Vec<&'static str>,
 }
@@ -61,11 +63,7 @@ where
 
 /// The checker goes on for a while after the first breach, and keeps the last one: asks for shorter
 /// ones until there is none.
-fn shortest<M>(
-    model: &M,
-    laws: &'static str,
-    mut path: Path<M::State, M::Action>,
-) -> Vec<(M::State, Option<M::Action>)>
+fn shortest<M>(model: &M, laws: &'static str, mut path: Path<M::State, M::Action>) -> Trace<M>
 where
     M: Model + Clone + Send + Sync + 'static,
     M::State: Clone + PartialEq + std::hash::Hash + Send + Sync,

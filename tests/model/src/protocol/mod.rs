@@ -266,11 +266,14 @@ fn overdue_calls(state: &State) -> u8 {
 
 /// One property for each place in a scenario's sights; the checker takes no closures that know
 /// which.
-const SIGHTS: [(&str, fn(&Protocol, &State) -> bool); 3] = [
+const SIGHTS: [(&str, Question); 3] = [
     ("the first sight", |model, state| sees(model, state, 0)),
     ("the second sight", |model, state| sees(model, state, 1)),
     ("the third sight", |model, state| sees(model, state, 2)),
 ];
+
+/// A question to a state.
+type Question = fn(&Protocol, &State) -> bool;
 
 fn sees(model: &Protocol, state: &State, at: usize) -> bool {
     model.sights[at].is_in(&model.setup, state)

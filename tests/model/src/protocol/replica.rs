@@ -274,7 +274,7 @@ impl StoreClock {
 
     /// Whether a deadline has passed by a clock that ran true since the lease was renewed.
     fn believes(&self, setup: &Setup, deadline: u8, now: u8) -> bool {
-        let renewed_at = deadline - TTL * PARTS;
+        let renewed_at = deadline.saturating_sub(TTL * PARTS);
         let trusted = self.since * PARTS <= renewed_at;
         let passed = (now as i8 + self.low) as i16 * i16::from(PARTS) >= i16::from(deadline);
         trusted && passed || setup.jump == Jump::Never || !setup.has(Guard::TrustedClock)
