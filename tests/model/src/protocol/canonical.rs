@@ -60,9 +60,12 @@ fn form_ledger(setup: &Setup, ledger: &mut Ledger, clock: u8) {
         if current.standing == Standing::Ended {
             (current.holder, current.run) = (0, 0);
         }
-        if current.standing != Standing::Again || setup.budget.wipes == 0 {
-            current.since = 0;
-        }
+        current.since = match current.standing {
+            Standing::Running | Standing::Ended => 0,
+            // Where nothing is lost, it is after the birth whenever it was.
+            Standing::Again if setup.budget.wipes == 0 => 1,
+            Standing::Again => current.since,
+        };
     }
 }
 

@@ -151,7 +151,7 @@ fn answer(model: &Protocol, before: &State, action: Action) -> String {
 
 /// A moment of the store's clock, as if it had never stepped.
 fn instant(deadline: u8) -> String {
-    let (ticks, parts) = (deadline / PARTS - AHEAD, deadline % PARTS);
+    let (ticks, parts) = ((deadline / PARTS).saturating_sub(AHEAD), deadline % PARTS);
     match parts {
         0 => format!("{ticks}"),
         _ => format!("{ticks} and {parts} ms"),

@@ -199,15 +199,6 @@ fn long_lost() -> Vec<Scenario> {
             COMES_BACK,
         ),
         holds(
-            "wipe-forward",
-            "all data are lost, and the store's clock steps forward",
-            PLAIN
-                .loses(Wipe::Empty)
-                .steps(Jump::Forward)
-                .of_two_instants(),
-            COMES_BACK,
-        ),
-        holds(
             "older-long",
             "the store falls back, and a crash",
             older,
