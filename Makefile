@@ -12,6 +12,7 @@
 #              a quarter of an hour and more. SOLOIST_TEST_REDIS_SERVER=/path names another server
 # make chaos   real replicas under faults at random for MINUTES (10); SEED=n plays one seed again
 # make soak    a fleet at its daily work for MINUTES (30): does it stay as small as it began?
+# make model   the lease protocol searched state by state: what holds, and what falls without a guard
 # make deb     the Debian package, into target/debian; scripts/install-test-tools has what it takes
 # make manifests   deploy/kubernetes anew, from the chart
 # make image-check the static program, run in a root that holds what the image holds; as root
@@ -28,7 +29,7 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Not DATABASE_URL of the caller's environment: that may well be of another project.
 SHOP ?= $(CURDIR)/var/shop.db
 
-.PHONY: run status audit demo build check test fmt clippy shellcheck tests simulate mutants doc bench manifests image-check deb differential chaos soak fuzz
+.PHONY: run status audit demo build check test fmt clippy shellcheck tests simulate mutants doc bench manifests image-check deb differential chaos soak fuzz model
 
 # Jobs find their programs on PATH, and jobs.toml hands DATABASE_URL on to them.
 run audit: export PATH := $(BIN):$(PATH)
@@ -116,6 +117,9 @@ chaos:
 soak:
 	$(CARGO) test -p soloist $(FEATURES) --test chaos -- --ignored --nocapture \
 	    --exact soak::a_fleet_stays_as_small_as_it_began
+# Some minutes, on one core.
+model:
+	$(CARGO) run --release -p soloist-model
 
 manifests:
 	@scripts/install-test-tools
