@@ -319,11 +319,16 @@ impl<E: Engine> Store for E {
         }
         let (leases, openings) = shown(&look.records, scope, now);
         let untold = untold(&look.records, now);
+        // What a record has to wait for behind what is due in it now: whoever sees to that writes it
+        // anew, and nobody else would hear of it.
+        let behind = look.records.iter();
+        let behind = behind.filter_map(|(_, record)| record.next_instant(now));
+        let next_look = behind.chain(look.next).min();
         let answer = Observation {
             leases,
             openings,
             untold,
-            next_look: look.next,
+            next_look,
             peers: peers(look.replicas.iter(), now),
             grace,
             token: group.token,

@@ -128,7 +128,7 @@ impl Row {
                 let shard = end.shard.is_none_or(|shard| shard == attempt.shard);
                 shard && attempt.number <= end.last
             });
-            let end = own.draw();
+            let end = own.next();
             end.map_or((Duration::from_secs(1), EndedHow::Succeeded), |end| {
                 (end.after, end.how)
             })

@@ -64,9 +64,13 @@ impl Step<'_, '_> {
         self.queue_backlog(claim);
         self.settle(due);
         self.settle_suspensions(&claim.occurrence.job);
-        let free = self.record.open().is_none() || mutant!(StartsBeside);
+        let free = self.record.open().is_none();
         if self.record.waiting.len() >= WAITING_LIMIT {
             return self.refuse_to_queue(claim);
+        }
+        if !free && mutant!(StartsBeside) {
+            self.open(&claim.waiting(now), claim.shards);
+            return self.grant(claim);
         }
         if !free {
             return self.busy(claim);

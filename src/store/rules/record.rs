@@ -301,6 +301,15 @@ impl Record {
     /// When somebody should look at the record next: a lease of it runs out, or something of it
     /// may be claimed. None: nothing is to be done until somebody asks for something.
     pub(in crate::store) fn agenda(&self) -> Option<Timestamp> {
+        self.instants().min()
+    }
+
+    /// The same of what is to come after an instant.
+    pub(in crate::store) fn next_instant(&self, after: Timestamp) -> Option<Timestamp> {
+        self.instants().filter(|at| *at > after).min()
+    }
+
+    fn instants(&self) -> impl Iterator<Item = Timestamp> {
         let slots = self.current.iter().flat_map(|current| &current.slots);
         let turn = self.waiting.first().filter(|_| self.open().is_none());
         let undecided = self.waiting.iter().filter(|one| !one.queued);
@@ -311,7 +320,6 @@ impl Record {
             .chain(undecided.map(|one| one.since))
             .chain(expiring.map(|at| at + Duration::from_millis(1)))
             .chain(self.alert.as_ref().and_then(Alert::agenda))
-            .min()
     }
 
     /// The leases of the job that run out by `until`.

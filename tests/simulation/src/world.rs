@@ -39,7 +39,7 @@ use crate::happening::Happening;
 pub const GENESIS_MS: i64 = 1_795_212_000_000;
 
 /// What happens in a world with a witness, at most: some ten thousand things do.
-const EVENTS_AT_MOST: u64 = 1_000_000;
+const EVENTS_AT_MOST: u64 = 100_000;
 
 /// How an attempt ends.
 pub type Fate = fn(&mut Chance, &Attempt) -> EndedHow;

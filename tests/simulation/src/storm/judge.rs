@@ -1,10 +1,11 @@
 //! Whether a fleet is well, when all that ailed it is healed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use soloist::scheduler::job::{Job, OnCrash};
+use soloist::scheduler::lease::{Order, OrderKind, Outcome};
 use soloist::scheduler::policy::Concurrency;
-use soloist::scheduler::time::Timestamp;
 use soloist::store::Standing;
 
 use super::Storm;
@@ -13,6 +14,11 @@ use crate::world::Run;
 
 /// How long after the end of a lease somebody has taken it over: the watch's delay, and a turn.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(1);
+
+/// How often the store is heard by nobody, for how long, and at most how long it is heard between.
+const MUTED: u32 = 4;
+const MUTED_FOR: Duration = Duration::from_millis(400);
+const MUTED_EACH_MS: u64 = 5_000;
 
 /// The longest period of a table, with what a job may be late by.
 const PERIOD: Duration = Duration::from_secs(65);
@@ -78,7 +84,7 @@ impl Storm {
 
     fn nobody_is_behind(&self) {
         let jobs = self.world.snapshot().jobs;
-        let judged = |job: &&std::sync::Arc<Job>| job.after.is_empty() && job.enabled;
+        let judged = |job: &&Arc<Job>| job.after.is_empty() && job.enabled;
         for job in self.world.jobs.iter().filter(judged) {
             let state = jobs.iter().find(|state| state.job == job.name);
             let Some(state) = state else {
@@ -124,6 +130,25 @@ impl Storm {
         }
     }
 
+    /// In a fleet that is well the store is heard by nobody for a moment, again and again: no lease
+    /// is lost by that, also none of which nobody heard that it was granted.
+    pub(super) fn lose_answers(&mut self) {
+        let since = self.store_now();
+        for _ in 0..MUTED {
+            self.world.mute_store(true);
+            self.pass(MUTED_FOR);
+            self.world.mute_store(false);
+            let wait = self.millis(MUTED_EACH_MS);
+            self.pass(wait);
+        }
+        self.pass(Duration::from_secs(20));
+        let mut lines = self.world.history().into_iter();
+        let lost = lines.find(|line| {
+            line.outcome == Outcome::Lost && line.ended_at > since && line.started_at > since
+        });
+        assert!(lost.is_none(), "lost by a lost answer: {lost:#?}");
+    }
+
     /// In a fleet that is well a holder is killed: somebody takes its occurrence over in time.
     pub(super) fn crash_a_holder(&mut self) {
         let until = self.world.now + SEARCH;
@@ -141,12 +166,13 @@ impl Storm {
             .tell_story(|| format!("*** r{} is killed, and watched", run.replica));
         self.world.crash(run.replica);
         let killed = self.world.now;
-        // Who can't believe the store's clock counts from its own last look.
-        let look = match self.clocks_are_true {
+        // Who can't believe the store's clock watches a lease for its whole length, from the first
+        // look on that shows it: when it has run out by that clock.
+        let watch = match self.clocks_are_true {
             true => Duration::ZERO,
-            false => job.lease_ttl / 6,
+            false => job.lease_ttl + job.lease_ttl / 6,
         };
-        self.pass(job.lease_ttl + look + TAKEN_OVER_WITHIN);
+        self.pass(job.lease_ttl + watch + TAKEN_OVER_WITHIN);
         let same = |other: &&Run| {
             other.job == run.job
                 && other.scheduled_at == run.scheduled_at
@@ -162,7 +188,7 @@ impl Storm {
     }
 
     /// An attempt that another replica may take over, whatever befalls its holder.
-    fn holder_to_crash(&self) -> Option<(Run, std::sync::Arc<Job>)> {
+    fn holder_to_crash(&self) -> Option<(Run, Arc<Job>)> {
         let mut alive = self.world.runs_alive();
         let jobs = &self.world.jobs;
         alive.find_map(|(_, run)| {
@@ -175,18 +201,14 @@ impl Storm {
                 && run.started + Duration::from_secs(1) < self.world.now
                 && self.world.has_room_beside(run.replica)
                 && !self.is_asked_to_stop(run);
-            fits.then(|| (run.clone(), std::sync::Arc::clone(job)))
+            fits.then(|| (run.clone(), Arc::clone(job)))
         })
     }
 
-    /// A person wants it to end: it is not run again.
+    /// A person wanted it to end: it is not run again.
     fn is_asked_to_stop(&self, run: &Run) -> bool {
-        let lately = Timestamp::from_millis(run.scheduled_at.as_millis());
-        let killed = |order: &soloist::scheduler::lease::Order| {
-            order.what == soloist::scheduler::lease::OrderKind::Kill
-                && order.job.as_str() == run.job
-        };
-        self.orders.iter().any(killed) && lately <= self.store_now()
+        let killed = |order: &Order| order.what == OrderKind::Kill && order.job.as_str() == run.job;
+        self.orders.iter().any(killed)
     }
 }
 

@@ -13,6 +13,7 @@ mod faults;
 mod judge;
 mod scene;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use soloist::scheduler::lease::Order;
@@ -90,28 +91,11 @@ const CLOCK_RECOVERY: Duration = Duration::from_secs(180);
 /// # Errors
 /// When a law is broken.
 pub fn pass_through(seed: u64, story: bool) -> Result<Passed, Broken> {
-    let mut storm = Storm::begin(seed);
+    let mut storm = Storm::drawn(seed);
     if let Some(witness) = &mut storm.world.witness {
         witness.story = story.then(Vec::new);
     }
-    let (least, most) = FAULTS;
-    let faults = least + storm.world.chance.below(most - least + 1);
-    let told = std::panic::AssertUnwindSafe(|| {
-        for _ in 0..faults {
-            let wait = storm.world.chance.below(BETWEEN_MS);
-            storm.pass(Duration::from_millis(wait));
-            storm.strike();
-        }
-        storm.heal_all();
-        if storm.kinds.sets_clock {
-            storm.pass(CLOCK_RECOVERY);
-        }
-        storm.pass(RECOVERY);
-        storm.judge();
-        storm.crash_a_holder();
-        storm.judge();
-    });
-    let outcome = std::panic::catch_unwind(told);
+    let outcome = catch_unwind(AssertUnwindSafe(|| storm.rage()));
     let witness = storm.world.witness.take().expect("each storm has one");
     if let Err(panic) = outcome {
         return Err(Broken {
@@ -135,6 +119,27 @@ fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl Storm {
+    /// From its first moment to its last.
+    fn rage(&mut self) {
+        self.begin();
+        let (least, most) = FAULTS;
+        let faults = least + self.world.chance.below(most - least + 1);
+        for _ in 0..faults {
+            let wait = self.millis(BETWEEN_MS);
+            self.pass(wait);
+            self.strike();
+        }
+        self.heal_all();
+        if self.kinds.sets_clock {
+            self.pass(CLOCK_RECOVERY);
+        }
+        self.pass(RECOVERY);
+        self.judge();
+        self.lose_answers();
+        self.crash_a_holder();
+        self.judge();
+    }
+
     /// Lets time pass, in which faults end that are to.
     fn pass(&mut self, time: Duration) {
         let until = self.world.now + time;

@@ -68,7 +68,8 @@ fn table(chance: &mut Chance, kinds: Kinds) -> Vec<Job> {
 }
 
 impl Storm {
-    pub(super) fn begin(seed: u64) -> Self {
+    /// A fleet that starts.
+    pub(super) fn drawn(seed: u64) -> Self {
         let mut chance = Chance::new(seed ^ 0x0057_0231);
         let kinds = Kinds {
             loses_data: chance.percent(50),
@@ -93,22 +94,27 @@ impl Storm {
             clocks_are_true &= (ppm - store_ppm).abs() <= TRUE_PPM;
             world.start_on(zone(name), most, ppm);
         }
-        world.run_for(BEGIN);
-        let known = world.snapshot().jobs;
-        let lives = world.jobs.iter().filter_map(|job| {
-            let state = known.iter().find(|state| state.job == job.name)?;
-            job.after.is_empty().then(|| Life::from(state, job))
-        });
         Self {
-            lives: lives.collect(),
+            lives: Vec::new(),
             world,
             kinds,
             heals: Vec::new(),
             edition: 1,
             orders: Vec::new(),
-            clocks_are_true,
             calm_at: Duration::ZERO,
+            clocks_are_true,
         }
+    }
+
+    /// Lets the fleet come to know its table.
+    pub(super) fn begin(&mut self) {
+        self.world.run_for(BEGIN);
+        let known = self.world.snapshot().jobs;
+        let lives = self.world.jobs.iter().filter_map(|job| {
+            let state = known.iter().find(|state| state.job == job.name)?;
+            job.after.is_empty().then(|| Life::from(state, job))
+        });
+        self.lives = lives.collect();
     }
 
     /// The table with one job defined otherwise.
