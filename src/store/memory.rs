@@ -58,6 +58,27 @@ impl Image {
     }
 }
 
+/// How the jobs of a memory store stood at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Glance {
+    /// For how long nothing is granted.
+    pub grace: Duration,
+    /// Each with the text that it was read from.
+    records: BTreeMap<JobName, (String, Arc<JobState>)>,
+}
+
+impl Glance {
+    /// The jobs, by name.
+    pub fn jobs(&self) -> impl Iterator<Item = &Arc<JobState>> {
+        self.records.values().map(|(_, state)| state)
+    }
+
+    /// One of them.
+    pub fn job(&self, name: &JobName) -> Option<&Arc<JobState>> {
+        self.records.get(name).map(|(_, state)| state)
+    }
+}
+
 #[derive(Clone)]
 struct Ledger {
     clock: Arc<dyn Clock>,
@@ -126,20 +147,24 @@ impl MemoryStore {
         ledger.is_after_loss = true;
     }
 
-    /// How each job stands, and for how long nothing is granted yet: without a call, for whoever
-    /// looks on at every step.
-    pub fn standing(&self) -> (Duration, Vec<JobState>) {
+    /// How each job stands, without a call: for whoever looks on at every step. What stands as it did
+    /// at the `last` glance is not read again.
+    pub fn glance(&self, last: &Glance) -> Glance {
         let ledger = self.ledger();
         let now_us = time_us(&ledger.group, ledger.clock_us());
         let now = Timestamp::from_millis(now_us.div_euclid(1000));
+        let state = |job: &JobName, text: &str| {
+            let seen = last.records.get(job).filter(|(seen, _)| seen == text);
+            let read = || Record::from_text(text).map(|record| Arc::new(record.to_state(job)));
+            seen.map(|(_, state)| Arc::clone(state)).or_else(read)
+        };
         let known = ledger.records.iter().filter_map(|(job, kept)| {
-            let record = Record::from_text(&kept.text)?;
-            Some(record.to_state(job))
+            Some((job.clone(), (kept.text.clone(), state(job, &kept.text)?)))
         });
-        (
-            ledger.group.grace_until.saturating_since(now),
-            known.collect(),
-        )
+        Glance {
+            grace: ledger.group.grace_until.saturating_since(now),
+            records: known.collect(),
+        }
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {

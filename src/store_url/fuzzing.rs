@@ -18,8 +18,8 @@ pub(crate) fn url(input: &[u8]) {
         Ok(()) => {
             let (secrets, place) = taken_apart(text);
             let mut told = vec![&shown, &place];
-            // Within a text a quote ends a URL, so that one with a quote in it is not known whole.
-            if !text.contains(['"', '\'', '\n']) {
+            // Within a text a line's end ends a URL.
+            if !text.contains('\n') {
                 told.push(&starred);
             }
             for secret in secrets.iter().flatten() {

@@ -202,9 +202,7 @@ pub fn star_passwords(text: &str) -> String {
         while let Some(found) = lower[from..].find(mark) {
             let start = from + found;
             let after = start + mark.len();
-            let end = text[after..]
-                .find(['"', '\'', '\n'])
-                .map_or(text.len(), |length| after + length);
+            let end = after + length_of_rest(&text[..start], &text[after..]);
             for range in secret_ranges(&text[start..end]) {
                 let stars = "*".repeat(range.len());
                 shown.replace_range(start + range.start..start + range.end, &stars);
@@ -213,6 +211,30 @@ pub fn star_passwords(text: &str) -> String {
         }
     }
     shown
+}
+
+/// How far the rest of a URL goes: to the quote that it stands in, if it stands in one, or to the
+/// end of the line. Another quote is part of it, and may be part of its password.
+fn length_of_rest(before: &str, rest: &str) -> usize {
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let opened = line.chars().fold((None, false), |(quote, escaped), next| {
+        match (quote, next) {
+            (Some('"'), '\\') => (quote, !escaped),
+            (Some(open), close) if open == close && !escaped => (None, false),
+            (None, '"' | '\'') => (Some(next), false),
+            _ => (quote, false),
+        }
+    });
+    let (quote, _) = opened;
+    let mut escaped = false;
+    for (at, next) in rest.char_indices() {
+        match next {
+            '\n' => return at,
+            _ if Some(next) == quote && !escaped => return at,
+            _ => escaped = quote == Some('"') && next == '\\' && !escaped,
+        }
+    }
+    rest.len()
 }
 
 /// Whether it is the URL of a socket, without `//`.
@@ -310,6 +332,13 @@ mod tests {
                 "'Unix:///r?db=2&pass=*******'",
             ),
             ("unix: redis://u:secret1@h", "unix: redis://u:*******@h"),
+            // A quote other than the one that it stands in may be part of a password.
+            ("redis://:it's@h", "redis://:****@h"),
+            ("\"redis://:it's@h\" 'y@h'", "\"redis://:****@h\" 'y@h'"),
+            (
+                r#"a = "it\"s redis://:a\"b@h" # x@y"#,
+                r#"a = "it\"s redis://:****@h" # x@y"#,
+            ),
         ] {
             assert_eq!(star_passwords(text), shown);
         }

@@ -12,7 +12,7 @@ use crate::alone;
 use crate::fleet::{Fleet, Replica, instant_ns, now_ns, sleep_until_ns};
 
 const JOBS: usize = 50;
-const SECONDS: i128 = 40;
+const SECONDS: i128 = 20;
 const SECOND: i128 = 1_000_000_000;
 
 /// How early a job may start by true time where replicas' clocks are wrong.

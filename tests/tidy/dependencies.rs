@@ -7,7 +7,7 @@ use crate::paths::named;
 use crate::source::Source;
 
 /// What each module may name of the others; `a::b` allows that part alone.
-const MAY_KNOW: [(&str, &[&str]); 23] = [
+const MAY_KNOW: [(&str, &[&str]); 24] = [
     (
         "cli",
         &[
@@ -41,6 +41,8 @@ const MAY_KNOW: [(&str, &[&str]); 23] = [
             "why",
         ],
     ),
+    // Deliberate faults; no program has them.
+    ("mutants", &[]),
     // A list of what the others have for fuzzers; no program has it.
     (
         "fuzzing",

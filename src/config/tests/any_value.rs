@@ -28,7 +28,8 @@ fn time(from_ms: u64, to_ms: u64) -> impl Strategy<Value = Duration> {
 fn written() -> impl Strategy<Value = Written> {
     let texts = (
         "[^\\x00$]{0,20}",
-        prop::collection::vec("[^\\x00]{1,9}", 1..4),
+        // A program's name is more than white space.
+        prop::collection::vec("[^\\x00]{0,8}[a-z]", 1..4),
         "[^\\x00$]{0,20}",
     );
     let times = (time(1, 1_000_000), time(0, 10_000), time(0, 40_000));

@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Duration;
 
+use soloist::scheduler::lease::Outcome;
+
 use crate::storm::Passed;
-use crate::world::Arrow;
+use crate::world::{Arrow, Phase};
 
 /// Sums over storms.
 #[derive(Default)]
@@ -57,6 +59,86 @@ impl Report {
         for (arrow, count) in other.arrows {
             *self.arrows.entry(arrow).or_default() += count;
         }
+    }
+}
+
+/// The steps of an occurrence that the protocol has (`ARCHITECTURE.md`). What else is seen is a step of
+/// a ledger that has lost data, and takes back what it is told.
+const STEPS: [(Phase, Phase); 22] = [
+    (Phase::Due, Phase::Waiting),
+    (Phase::Due, Phase::Idle),
+    (Phase::Due, Phase::Running),
+    (Phase::Waiting, Phase::Idle),
+    (Phase::Waiting, Phase::Running),
+    (Phase::Waiting, Phase::Settled),
+    (Phase::Idle, Phase::Running),
+    (Phase::Idle, Phase::Ended(Outcome::Missed)),
+    (Phase::Idle, Phase::Ended(Outcome::Cancelled)),
+    // Taken over.
+    (Phase::Running, Phase::Running),
+    (Phase::Running, Phase::Again),
+    (Phase::Running, Phase::Ended(Outcome::Succeeded)),
+    (Phase::Running, Phase::Ended(Outcome::Failed)),
+    (Phase::Running, Phase::Ended(Outcome::TimedOut)),
+    (Phase::Running, Phase::Ended(Outcome::Cancelled)),
+    (Phase::Running, Phase::Ended(Outcome::Lost)),
+    (Phase::Again, Phase::Running),
+    (Phase::Again, Phase::Ended(Outcome::Cancelled)),
+    (Phase::Again, Phase::Ended(Outcome::Lost)),
+    // Taken back.
+    (Phase::Due, Phase::Again),
+    (Phase::Due, Phase::Ended(Outcome::Succeeded)),
+    (Phase::Settled, Phase::Running),
+];
+
+/// What has to have happened in storms that are said to have been tried.
+const FAULTS: [&str; 30] = [
+    "all replicas killed",
+    "call of a replica that is cut off",
+    "call to a store that is down",
+    "daemon frozen",
+    "failed over to a copy that lacks something",
+    "holder killed in a fleet that is well",
+    "host suspended",
+    "host's wall clock set",
+    "killed before it claims",
+    "killed before it looks",
+    "killed before it registers",
+    "killed before it releases",
+    "killed before it renews",
+    "killed before it starts what it was granted",
+    "killed before it stops an attempt",
+    "killed before it tells of a renewed lease",
+    "killed by a person",
+    "network spoiled",
+    "order given again",
+    "paused",
+    "replica killed",
+    "replica told to stop",
+    "reply lost",
+    "request late, or twice",
+    "request lost",
+    "store restarted from an older state",
+    "store restarted with its data",
+    "store restarted without its data",
+    "store's clock set back",
+    "table read again",
+];
+
+impl Report {
+    /// What did not happen, of what has to.
+    pub fn lacks(&self) -> Vec<String> {
+        let faults = FAULTS
+            .iter()
+            .filter(|fault| !self.tally.contains_key(**fault));
+        let faults = faults.map(|fault| (*fault).to_owned());
+        let taken = |from, to| {
+            let mut arrows = self.arrows.keys();
+            arrows.any(|arrow| (arrow.from, arrow.to) == (from, to))
+        };
+        let steps = STEPS.iter().filter(|(from, to)| !taken(*from, *to));
+        let steps = steps.map(|(from, to)| format!("{from:?} to {to:?}"));
+        faults.chain(steps).collect()
     }
 }
 

@@ -6,6 +6,7 @@ mod host;
 mod network;
 mod premises;
 mod runs;
+mod sight;
 mod tables;
 mod witness;
 
@@ -23,7 +24,7 @@ use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::scheduler::{
     Attempt, Effect, EndedHow, Event, Notice, Purpose, Reload, Scheduler, Settings,
 };
-use soloist::store::{AttemptRecord, JobState, ReplicaInfo, Snapshot};
+use soloist::store::ReplicaInfo;
 use uuid::Uuid;
 
 use self::host::Host;
@@ -246,11 +247,6 @@ impl World {
         self.turn(number);
     }
 
-    /// Who runs something now.
-    pub fn holder(&self) -> Option<usize> {
-        self.alive.first().map(|id| self.runs[id].replica)
-    }
-
     /// Has a replica go on with another table.
     pub fn reload(&mut self, number: usize, jobs: &[Arc<Job>]) {
         let one = &mut self.replicas[number];
@@ -271,49 +267,6 @@ impl World {
     /// Asks a replica to stop.
     pub fn drain(&mut self, number: usize) {
         self.give(number, Event::DrainRequested);
-    }
-
-    /// Whether it runs.
-    pub fn is_alive(&self, number: usize) -> bool {
-        self.replicas[number].scheduler.is_some()
-    }
-
-    /// Whether it was asked to stop.
-    pub fn is_draining(&self, number: usize) -> bool {
-        let scheduler = self.replicas[number].scheduler.as_ref();
-        scheduler.is_some_and(Scheduler::is_draining)
-    }
-
-    /// What runs now.
-    pub fn runs_alive(&self) -> impl Iterator<Item = (RunId, &Run)> {
-        self.alive.iter().map(|id| (*id, &self.runs[id]))
-    }
-
-    /// Whether another replica than this takes anything that it is given.
-    pub fn has_room_beside(&self, number: usize) -> bool {
-        let mut all = self.replicas.iter().enumerate();
-        all.any(|(other, one)| other != number && one.max_running.is_none())
-    }
-
-    /// How jobs stand at the store, and for how long nothing is granted.
-    pub fn standing(&self) -> (Duration, Vec<JobState>) {
-        self.store.standing()
-    }
-
-    /// How many notices of all replicas have this in them.
-    pub fn notices_with(&self, part: &str) -> usize {
-        let notices = self.replicas.iter().flat_map(|one| &one.notices);
-        notices.filter(|notice| notice.contains(part)).count()
-    }
-
-    /// The ledger, newest first.
-    pub fn history(&self) -> Vec<AttemptRecord> {
-        self.store.history()
-    }
-
-    /// What the ledger holds beside it.
-    pub fn snapshot(&self) -> Snapshot {
-        self.store.snapshot()
     }
 
     /// Lets a time pass that chance draws out.

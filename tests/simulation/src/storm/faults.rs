@@ -16,8 +16,9 @@ use crate::world::Network;
 /// waited out.
 const SETS_MS: [i64; 4] = [120_000, 86_400_000, -150_000, -20_000];
 
-/// How long nothing is granted after a loss of data, at most: the longest lease, and a call.
-const LONGEST_WINDOW: Duration = Duration::from_secs(17);
+/// How long nothing is granted after a loss of data, at most: the longest
+/// lease, a call, and until somebody notices.
+const LONGEST_WINDOW: Duration = Duration::from_secs(25);
 
 /// Hosts' wall clocks.
 const WALLS_MS: [i64; 4] = [300_000, -300_000, 700, 31_536_000_000];
@@ -192,7 +193,7 @@ impl Storm {
     }
 
     fn take_up(&mut self, kept: Kept, lacks: &'static str) {
-        let before = self.world.standing();
+        let before = self.world.glance();
         let what = match &kept {
             Kept::All => "store restarted with its data",
             Kept::Older(_) => lacks,
@@ -204,7 +205,7 @@ impl Storm {
             Kept::Nothing => None,
         };
         self.world.lose_data(image);
-        if before == self.world.standing() {
+        if before == self.world.glance() {
             return self.happened("store restarted with its data");
         }
         if let Some(witness) = &mut self.world.witness {

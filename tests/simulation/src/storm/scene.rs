@@ -79,9 +79,10 @@ impl Storm {
         let jobs = table(&mut chance, kinds);
         let mut world = World::new(seed, jobs, length);
         world.witness = Some(Box::default());
-        world.fate = |chance, _| match chance.percent(20) {
-            true => EndedHow::Failed,
-            false => EndedHow::Succeeded,
+        world.fate = |chance, _| match chance.below(100) {
+            0..18 => EndedHow::Failed,
+            18..20 => EndedHow::TimedOut,
+            _ => EndedHow::Succeeded,
         };
         let store_ppm = STORE_DRIFTS_PPM[chance.below(4) as usize];
         world.drift_store(store_ppm);

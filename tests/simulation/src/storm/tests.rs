@@ -1,3 +1,5 @@
+//! A storm is its seed's.
+
 use super::*;
 
 #[test]

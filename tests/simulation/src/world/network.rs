@@ -55,7 +55,7 @@ impl World {
             self.tally("call of a replica that is cut off");
             return self.fail(&call);
         }
-        if self.percent(self.network.lose_request) {
+        if self.chance.percent(self.network.lose_request) {
             self.tally("request lost");
             return self.fail(&call);
         }
@@ -77,7 +77,7 @@ impl World {
         self.push(at, Happening::Arrive(call));
     }
 
-    /// Draws for what has a chance only, so that a world without it goes on as it did.
+    /// Draws for what has a chance only: rows of `tests/tables` go by the draws of worlds without it.
     fn percent(&mut self, chance: u64) -> bool {
         chance > 0 && self.chance.percent(chance)
     }
@@ -98,7 +98,7 @@ impl World {
         if !call.awaited {
             self.tally("request late, or twice");
         }
-        let lost = call.awaited && self.percent(self.network.lose_reply);
+        let lost = call.awaited && self.chance.percent(self.network.lose_reply);
         let before = self.witnessed(&call.effect);
         let event = self.store.ask(
             call.replica,
@@ -134,7 +134,7 @@ impl World {
         while let Some(news) = self.store.next_news() {
             for replica in 0..self.replicas.len() {
                 let cut_off = self.replicas[replica].cut_off;
-                if cut_off || self.percent(self.network.lose_reply) {
+                if cut_off || self.chance.percent(self.network.lose_reply) {
                     continue;
                 }
                 let event = Box::new(match news {

@@ -6,17 +6,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use soloist::clock::Clock;
 use soloist::scheduler::lease::{Caller, Order, OrderAnswer};
 use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::scheduler::{Effect, Event};
-use soloist::store::memory::{Image, MemoryStore};
-use soloist::store::{
-    AttemptRecord, JobState, ReplicaInfo, Snapshot, Store, StoreError, StoreEvent,
-};
+use soloist::store::memory::{Glance, Image, MemoryStore};
+use soloist::store::{AttemptRecord, ReplicaInfo, Snapshot, Store, StoreError, StoreEvent};
 use tokio::runtime::Runtime;
 use tokio::sync::broadcast;
 
@@ -126,13 +123,13 @@ impl Premises {
         expect(answered).answer.remove(0)
     }
 
-    /// How its jobs stand, and for how long nothing is granted yet.
-    pub(super) fn standing(&self) -> (Duration, Vec<JobState>) {
+    /// How its jobs stand.
+    pub(super) fn glance(&self, last: &Glance) -> Glance {
         assert!(
             self.real.is_none(),
             "memory alone is looked at without a call"
         );
-        self.memory.standing()
+        self.memory.glance(last)
     }
 
     /// What its clock reads.

@@ -3,6 +3,7 @@
 //! Must never: change anything, or draw from the world's chance.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use soloist::scheduler::job::{JobName, OnCrash};
@@ -11,6 +12,7 @@ use soloist::scheduler::lease::{
 };
 use soloist::scheduler::time::Timestamp;
 use soloist::scheduler::{Attempt, Effect, EndedHow, Event};
+use soloist::store::memory::Glance;
 use soloist::store::{JobState, Standing};
 
 use super::World;
@@ -47,9 +49,6 @@ pub struct Arrow {
     pub to: Phase,
 }
 
-/// How the ledger stood before a call.
-pub(super) struct Before(Vec<JobState>);
-
 /// What was seen.
 #[derive(Default)]
 pub struct Witness {
@@ -65,6 +64,8 @@ pub struct Witness {
     pub data_were_lost: bool,
     /// The store's clock was set back: what has begun may lie ahead of it.
     pub clock_was_set: bool,
+    /// How the ledger stood when it was looked at last.
+    last: Glance,
     highest: HashMap<JobName, FencingToken>,
     granted: BTreeSet<RunId>,
     deadlines: HashMap<RunId, Timestamp>,
@@ -122,10 +123,10 @@ fn death_before(effect: &Effect) -> &'static str {
 
 impl Witness {
     /// Compares how everything stood with how it stands.
-    fn compare(&mut self, by: &'static str, before: &[JobState], after: &[JobState]) {
-        for state in after {
-            let was = before.iter().find(|one| one.job == state.job);
-            if was == Some(state) {
+    fn compare(&mut self, by: &'static str, before: &Glance, after: &Glance) {
+        for state in after.jobs() {
+            let was = before.job(&state.job);
+            if was.is_some_and(|was| Arc::ptr_eq(was, state)) {
                 continue;
             }
             let both = was.into_iter().chain([state]);
@@ -136,8 +137,14 @@ impl Witness {
                 shards.extend(one.waiting.iter().map(|one| (one.scheduled_at, 0)));
             }
             for (at, shard) in shards {
-                let (from, had) = phase(was, at, shard);
-                let (to, has) = phase(Some(state), at, shard);
+                let (from, had) = phase(was.map(Arc::as_ref), at, shard);
+                let (to, has) = phase(Some(state.as_ref()), at, shard);
+                let is_over = matches!(from, Phase::Ended(_) | Phase::Settled);
+                let is_past = matches!(to, Phase::Due | Phase::Settled);
+                if is_over && is_past {
+                    // The record has no room for it any more.
+                    continue;
+                }
                 if from != to || (to == Phase::Running && had != has) {
                     *self.arrows.entry(Arrow { from, by, to }).or_default() += 1;
                 }
@@ -146,7 +153,7 @@ impl Witness {
     }
 
     /// A grant that was not there before.
-    fn granted(&mut self, claim: &Claim, grant: &Grant, grace: Duration, before: &[JobState]) {
+    fn granted(&mut self, claim: &Claim, grant: &Grant, grace: Duration, before: &Glance) {
         let job = &claim.occurrence.job;
         let due = claim.occurrence.scheduled_at;
         let highest = self.highest.entry(job.clone()).or_default();
@@ -166,7 +173,7 @@ impl Witness {
             grant.attempt,
             claim.max_attempts
         );
-        let was = before.iter().find(|one| one.job == *job);
+        let was = before.job(job).map(Arc::as_ref);
         let (phase, _) = phase(was, due, claim.shard as usize);
         assert!(
             !matches!(phase, Phase::Ended(_)),
@@ -216,37 +223,47 @@ impl World {
     }
 
     /// How the ledger stands before a call that may change it.
-    pub(super) fn witnessed(&self, effect: &Effect) -> Option<Before> {
-        self.witness.as_ref()?;
-        (name_of(effect) != "look").then(|| Before(self.store.standing().1))
+    pub(super) fn witnessed(&mut self, effect: &Effect) -> Option<Glance> {
+        match name_of(effect) {
+            "look" => None,
+            _ => self.witnessed_order(),
+        }
     }
 
     /// The same before an order.
-    pub(super) fn witnessed_order(&self) -> Option<Before> {
-        self.witness.as_ref()?;
-        Some(Before(self.store.standing().1))
+    pub(super) fn witnessed_order(&mut self) -> Option<Glance> {
+        let witness = self.witness.as_mut()?;
+        let last = std::mem::take(&mut witness.last);
+        Some(self.store.glance(&last))
     }
 
     /// What an order changed.
-    pub(super) fn witness_order(&mut self, before: Option<Before>) {
-        if let (Some(Before(before)), Some(witness)) = (before, &mut self.witness) {
-            witness.compare("order", &before, &self.store.standing().1);
+    pub(super) fn witness_order(&mut self, before: Option<Glance>) {
+        if let (Some(before), Some(witness)) = (before, &mut self.witness) {
+            witness.last = self.store.glance(&before);
+            let after = witness.last.clone();
+            witness.compare("order", &before, &after);
         }
     }
 
     /// What a call changed, and whether it may.
-    pub(super) fn witness_answer(&mut self, before: Option<Before>, call: &Call, event: &Event) {
-        let (Some(Before(before)), Some(witness)) = (before, &mut self.witness) else {
+    pub(super) fn witness_answer(&mut self, before: Option<Glance>, call: &Call, event: &Event) {
+        let (Some(before), Some(witness)) = (before, &mut self.witness) else {
             return;
         };
-        let (grace, after) = self.store.standing();
+        let after = self.store.glance(&before);
+        let grace = after.grace;
         witness.compare(name_of(&call.effect), &before, &after);
+        witness.last = after;
         let number = call.replica;
+        let tells = witness.story.is_some();
         let mut told = Vec::new();
         if let Event::Claimed { claims, result, .. } = event {
             let answers = result.iter().flat_map(|told| &told.answer);
             for (claim, answer) in claims.iter().zip(answers) {
-                told.push(format!("claim of {:?} {answer:?}", claim.occurrence));
+                if tells {
+                    told.push(format!("claim of {:?} {answer:?}", claim.occurrence));
+                }
                 let ClaimAnswer::Granted(grant) = answer else {
                     continue;
                 };
@@ -261,7 +278,9 @@ impl World {
         {
             let answers = result.iter().flat_map(|told| &told.answer);
             for (renewal, answer) in renewals.iter().zip(answers) {
-                told.push(format!("renewal of {:?} {answer:?}", renewal.occurrence));
+                if tells {
+                    told.push(format!("renewal of {:?} {answer:?}", renewal.occurrence));
+                }
                 if let RenewalAnswer::Renewed { deadline, .. } = answer {
                     let last = witness.deadlines.insert(renewal.run_id, *deadline);
                     assert!(
@@ -272,7 +291,9 @@ impl World {
                 }
             }
         }
-        if let Event::Released { runs, result, .. } = event {
+        if let Event::Released { runs, result, .. } = event
+            && tells
+        {
             told.push(format!("release of {runs:?} {result:?}"));
         }
         for line in told {
