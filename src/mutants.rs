@@ -21,8 +21,6 @@ pub enum Mutant {
     NoGrace,
     /// A ledger that lost data does not know since when it remembers.
     BornStays,
-    /// A lease that ran out by the store's clock is taken without a sighting.
-    ExpiryAlone,
     /// Whoever watches believes a clock that has jumped.
     BelievesTheClock,
     /// A lease is taken as soon as it is seen.
@@ -55,13 +53,12 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 19] = [
         Self::ReleaseByAnyone,
         Self::ForgetsWhatRan,
         Self::GrantsEarly,
         Self::NoGrace,
         Self::BornStays,
-        Self::ExpiryAlone,
         Self::BelievesTheClock,
         Self::TakesWhatItSees,
         Self::TokenCounts,

@@ -154,7 +154,6 @@ impl Step<'_, '_> {
                 let wait = slot.deadline.saturating_since(now);
                 return ClaimAnswer::Early { wait };
             }
-            State::Running if mutant!(ExpiryAlone) && slot.deadline < now => {}
             State::Running if claim.watched != Some(slot.sighting()) => {
                 return match current.held(shard) {
                     Some(held) => ClaimAnswer::Held(held),

@@ -10,7 +10,7 @@ use soloist::mutants::{Mutant, turn_on};
 use soloist_simulation::storm::pass_through;
 
 /// Storms within which each has to be found.
-const FOUND_WITHIN: u64 = 1_500;
+const FOUND_WITHIN: u64 = 500;
 
 /// How much of a broken law fits in a line.
 const SHOWN: usize = 110;
