@@ -89,7 +89,7 @@ ifdef SEED
 else
 	env -u SEEDS $(SIMULATION) test $(SIMULATED)
 	$(SIMULATION) run -q $(SIMULATED)
-	FROM=$$(date +%s)000 SEEDS=$(or $(FRESH),500) $(SIMULATION) run -q $(SIMULATED)
+	FROM=$$(date +%s)000 SEEDS=$(or $(FRESH),200) $(SIMULATION) run -q $(SIMULATED)
 endif
 
 mutants:
