@@ -162,7 +162,7 @@ async fn a_server_that_forgets_its_scripts_gets_them_again_unnoticed() {
 
 #[tokio::test]
 async fn a_server_whose_cluster_is_down_is_waited_for() {
-    let server = RedisServer::options().argument("--cluster-enabled", "yes");
+    let server = RedisServer::options().cluster();
     let server = server.start();
     let store = RedisStore::open(&server.url(), &fresh_namespace()).unwrap();
     assert_told(

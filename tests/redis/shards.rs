@@ -180,7 +180,7 @@ async fn nobody_goes_on_listening_to_a_node_that_is_frozen() {
 
 /// A cluster of one node.
 async fn lone_node() -> (RedisServer, String) {
-    let server = RedisServer::options().argument("--cluster-enabled", "yes");
+    let server = RedisServer::options().cluster();
     let server = server.start();
     server.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
     until("a cluster that is up", async || {

@@ -46,6 +46,7 @@ pub struct RedisOptions {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     tls: bool,
+    cluster: bool,
     config: Option<String>,
 }
 
@@ -78,6 +79,13 @@ impl RedisOptions {
     #[must_use]
     pub fn tls(mut self) -> Self {
         self.tls = true;
+        self
+    }
+
+    /// Is a node of a cluster, with a port of its own for the others.
+    #[must_use]
+    pub fn cluster(mut self) -> Self {
+        self.cluster = true;
         self
     }
 
@@ -253,11 +261,17 @@ impl RedisServer {
 
         let tls_port = options.tls.then(free_port);
         let tls = tls_port.map(|port| ["--tls-port".to_owned(), port.to_string()]);
+        // Another one with each try: somebody may have taken it meanwhile.
+        let cluster = options.cluster.then(|| {
+            let port = free_port().to_string();
+            ["--cluster-enabled", "yes", "--cluster-port", &port].map(str::to_owned)
+        });
         // In a process group of its own, so that Ctrl-C at the terminal ends the test and leaves
         // the supervisor alive to clean up.
         let mut supervisor = Command::new("sh")
             .args(["-c", SCRIPT, "redis.sh", &port.to_string()])
             .args(tls.iter().flatten())
+            .args(cluster.iter().flatten())
             .args(&options.arguments)
             .envs(options.environment.iter().cloned())
             .process_group(0)
@@ -330,7 +344,7 @@ pub fn fresh_namespace() -> String {
     format!("test-{}", CREATED.fetch_add(1, Ordering::Relaxed))
 }
 
-pub(crate) fn free_port() -> u16 {
+fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("a bound address").port()
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::redis::{RedisOptions, RedisServer, free_port};
+use crate::redis::{RedisOptions, RedisServer};
 
 /// How long servers may take to find each other, on a busy machine.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(40);
@@ -158,8 +158,7 @@ impl Cluster {
         let node = |_| {
             options
                 .clone()
-                .argument("--cluster-enabled", "yes")
-                .argument("--cluster-port", &free_port().to_string())
+                .cluster()
                 .argument(
                     "--cluster-node-timeout",
                     &DOWN_AFTER.as_millis().to_string(),
@@ -195,11 +194,7 @@ impl Cluster {
     /// One node that has all slots, without a replica. It is up some seconds later, by its clock.
     #[must_use]
     pub fn alone(options: &RedisOptions) -> RedisServer {
-        let node = options
-            .clone()
-            .argument("--cluster-enabled", "yes")
-            .argument("--cluster-port", &free_port().to_string())
-            .start();
+        let node = options.clone().cluster().start();
         node.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
         node
     }
