@@ -115,7 +115,7 @@ chaos:
 soak:
 	$(CARGO) test -p soloist $(FEATURES) --test chaos -- --ignored --nocapture \
 	    --exact soak::a_fleet_stays_as_small_as_it_began
-# Some minutes, on one core.
+
 model:
 	$(CARGO) run --release -p soloist-model
 

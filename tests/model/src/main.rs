@@ -1,7 +1,7 @@
 //! Prints what the searches find: `make model`.
 //!
 //! ```text
-//! cargo run --release -p soloist-model              all of it, in some minutes
+//! cargo run --release -p soloist-model              all of it
 //! cargo run --release -p soloist-model -- quick     what is searched in a minute
 //! cargo run --release -p soloist-model -- traces    the counterexamples
 //! cargo run --release -p soloist-model -- only NAME one of them, with its trace
