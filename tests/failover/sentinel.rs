@@ -117,7 +117,7 @@ fn behind(scenario: &'static Scenario, scheduler: &str, law: Law) {
 
 /// How much a server has of what the master wrote.
 fn offset(server: &RedisServer) -> i64 {
-    let told = server.command(&["INFO", "replication"]);
+    let told = server.question(&["INFO", "replication"]);
     let mut lines = told.lines();
     let line = lines.find_map(|line| line.strip_prefix("master_repl_offset:"));
     let offset = line.expect("an offset").trim();

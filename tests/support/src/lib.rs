@@ -22,4 +22,5 @@ pub mod redis_many;
 pub mod redis_model;
 pub mod redis_program;
 pub mod relay;
+mod resp;
 pub mod schema;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::redis_program;
+use crate::resp::{converse, converse_again};
 
 const SCRIPT: &str = include_str!("redis.sh");
 
@@ -22,9 +23,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// From one look whether it answers to the next.
 const START_POLL: Duration = Duration::from_millis(5);
-
-/// How long a command of the test's own may take.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A Redis server of the test's own on 127.0.0.1, without persistence unless asked for.
 /// Dropping it ends the server and removes its files; so does the end of the test process,
@@ -249,6 +247,17 @@ impl RedisServer {
         converse(self.port, arguments).expect("the server answers")
     }
 
+    /// The same for a question, which may be asked twice: it is, where the server closes the
+    /// connection. One that a Sentinel gives another role does that to all of them (`CLIENT KILL
+    /// TYPE normal`, a part of its order).
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer.
+    pub fn question(&self, arguments: &[&str]) -> String {
+        converse_again(self.port, arguments).expect("the server answers")
+    }
+
     /// What the server counted since its start or `CONFIG RESETSTAT`, by command, in lower case.
     #[must_use]
     pub fn commandstats(&self) -> BTreeMap<String, CommandStat> {
@@ -375,46 +384,6 @@ fn is_stopped(pid: u32) -> bool {
     })
 }
 
-/// Sends one command and reads one reply (RESP2).
-fn converse(port: u16, arguments: &[&str]) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(COMMAND_TIMEOUT))?;
-    let mut request = format!("*{}\r\n", arguments.len());
-    for argument in arguments {
-        request.push_str(&format!("${}\r\n{argument}\r\n", argument.len()));
-    }
-    stream.write_all(request.as_bytes())?;
-    read_reply(&mut BufReader::new(stream))
-}
-
-fn read_reply(stream: &mut impl BufRead) -> std::io::Result<String> {
-    let mut line = String::new();
-    stream.read_line(&mut line)?;
-    let line = line.trim_end();
-    let (kind, rest) = line
-        .split_at_checked(1)
-        .ok_or(std::io::ErrorKind::UnexpectedEof)?;
-    let length = || usize::try_from(rest.parse::<i64>().unwrap_or(-1)).ok();
-    match kind {
-        "$" => {
-            let Some(length) = length() else {
-                return Ok(String::new());
-            };
-            let mut bytes = vec![0; length + 2];
-            stream.read_exact(&mut bytes)?;
-            bytes.truncate(length);
-            Ok(String::from_utf8_lossy(&bytes).into_owned())
-        }
-        "*" => {
-            let elements: Result<Vec<String>, _> = (0..length().unwrap_or(0))
-                .map(|_| read_reply(stream))
-                .collect();
-            Ok(elements?.join("\n"))
-        }
-        _ => Ok(rest.to_owned()),
-    }
-}
-
 /// Reads `cmdstat_evalsha:calls=8,usec=1234,usec_per_call=154.25,…`.
 fn parse_stat(line: &str) -> Option<(String, CommandStat)> {
     let (name, numbers) = line.strip_prefix("cmdstat_")?.split_once(':')?;
@@ -431,6 +400,8 @@ fn parse_stat(line: &str) -> Option<(String, CommandStat)> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpStream;
+
     use super::*;
 
     #[test]

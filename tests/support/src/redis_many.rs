@@ -113,7 +113,7 @@ impl Sentinels {
             master = self.master();
             master != from
                 && self.servers[master]
-                    .command(&["ROLE"])
+                    .question(&["ROLE"])
                     .starts_with("master")
         });
         master
