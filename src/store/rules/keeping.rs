@@ -212,6 +212,9 @@ impl Step<'_, '_> {
         let group = &mut self.call.group;
         group.token = group.token.max(release.token);
         self.close(release, lease.shard);
+        if !matches!(state, Some(State::Running)) {
+            self.doubt_what_follows(lease.shard);
+        }
         if mutant!(ForgetsWhatRan) {
             self.record.current = None;
             self.record.settled_until = release.occurrence.scheduled_at - Duration::from_millis(1);
@@ -220,6 +223,17 @@ impl Step<'_, '_> {
             self.record.waiting.clear();
         }
         ReleaseAnswer::Released
+    }
+
+    /// A release that writes its lease anew may have been heard before the loss too, where its
+    /// answer was lost: then the next attempt may have run.
+    fn doubt_what_follows(&mut self, shard: usize) {
+        let born = self.born();
+        let current = self.record.current.as_mut();
+        let slot = current.and_then(|current| current.slots.get_mut(shard));
+        if let Some(slot) = slot.filter(|slot| matches!(slot.state, State::Again(_))) {
+            slot.since = slot.since.min(born);
+        }
     }
 
     /// The release was heard before; whether the occurrence is over, and what people are to be

@@ -1,11 +1,10 @@
 //! What lies between now and then in a world's queue.
 
-use std::sync::Arc;
-
-use soloist::scheduler::lease::{Caller, RunId};
-use soloist::scheduler::time::BootTime;
-use soloist::scheduler::{Effect, EndedHow, Event};
-use soloist::store::ReplicaInfo;
+use soloist::driver::Call;
+use soloist::scheduler::lease::RunId;
+use soloist::scheduler::{EndedHow, Event};
+use soloist::store::StoreEvent;
+use tokio::sync::broadcast::error::RecvError;
 
 /// What is on its way, and reaches a replica or the store later.
 pub(crate) enum Happening {
@@ -14,8 +13,14 @@ pub(crate) enum Happening {
         life: u64,
         event: Box<Event>,
     },
+    /// The store's news reaches a replica, or that some were missed does.
+    News {
+        replica: usize,
+        life: u64,
+        news: Result<StoreEvent, RecvError>,
+    },
     /// A call reaches the store.
-    Arrive(Call),
+    Arrive(Sent),
     EndOfRun {
         run: RunId,
         replica: usize,
@@ -34,13 +39,10 @@ pub(crate) enum Happening {
 
 /// A call on its way to the store. It may get there more than once.
 #[derive(Clone)]
-pub(crate) struct Call {
+pub(crate) struct Sent {
     pub(crate) replica: usize,
     pub(crate) life: u64,
-    pub(crate) effect: Arc<Effect>,
-    pub(crate) caller: Arc<Caller>,
-    pub(crate) info: Arc<ReplicaInfo>,
-    pub(crate) sent: BootTime,
+    pub(crate) call: Call,
     /// Whoever sent it waits for the answer. Nobody does of a copy, or of what comes too late.
     pub(crate) awaited: bool,
 }

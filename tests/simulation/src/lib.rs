@@ -5,7 +5,6 @@
 //! Must never: let anything but the seed decide, or look at a real clock.
 
 pub mod accounts;
-mod calls;
 pub mod chance;
 pub mod checks;
 pub mod hand;

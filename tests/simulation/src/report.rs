@@ -92,7 +92,7 @@ const STEPS: [(Phase, Phase); 22] = [
 ];
 
 /// What has to have happened in storms that are said to have been tried.
-const FAULTS: [&str; 30] = [
+const FAULTS: [&str; 33] = [
     "all replicas killed",
     "call of a replica that is cut off",
     "call to a store that is down",
@@ -106,14 +106,17 @@ const FAULTS: [&str; 30] = [
     "killed before it registers",
     "killed before it releases",
     "killed before it renews",
+    "killed before it signs off",
     "killed before it starts what it was granted",
     "killed before it stops an attempt",
     "killed before it tells of a renewed lease",
     "killed by a person",
     "network spoiled",
+    "news missed",
     "order given again",
     "paused",
     "replica killed",
+    "replica told to end at once",
     "replica told to stop",
     "reply lost",
     "request late, or twice",

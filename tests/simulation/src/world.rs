@@ -1,5 +1,6 @@
 //! The simulated world: a store, replicas with clocks of their own, a network, job processes.
 
+mod driving;
 mod faults;
 mod guardian;
 mod host;
@@ -16,17 +17,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use soloist::driver::call_timeout;
+use soloist::driver::{Dispatcher, Place, Request};
 use soloist::scheduler::job::Job;
 use soloist::scheduler::lease::{Replica, RunId};
 use soloist::scheduler::policy::Tags;
-use soloist::scheduler::time::{BootTime, Timestamp};
-use soloist::scheduler::{
-    Attempt, Effect, EndedHow, Event, Notice, Purpose, Reload, Scheduler, Settings,
-};
-use soloist::store::ReplicaInfo;
+use soloist::scheduler::time::Timestamp;
+use soloist::scheduler::{Attempt, EndedHow, Event, Purpose, Reload, Settings};
 use uuid::Uuid;
 
+use self::driving::{HostClocks, Listener};
 use self::host::Host;
 pub use self::network::Network;
 pub use self::premises::{Premises, Real, StoreClock};
@@ -91,8 +90,10 @@ pub struct World {
 
 /// A replica, its host and its clocks.
 pub struct SimReplica {
-    scheduler: Option<Scheduler>,
+    dispatcher: Option<Dispatcher>,
     host: Host,
+    clocks: Arc<HostClocks>,
+    listener: Listener,
     /// What it told people.
     pub notices: Vec<String>,
     /// It has ended as it was asked to.
@@ -107,22 +108,6 @@ pub struct SimReplica {
     dies_after: Option<u64>,
     tags: Tags,
     max_running: Option<u32>,
-}
-
-/// What a replica says of itself.
-fn info(scheduler: &Scheduler) -> ReplicaInfo {
-    ReplicaInfo {
-        running: u32::try_from(scheduler.running()).expect("a few"),
-        digest: scheduler.digest().to_owned(),
-        revision: scheduler.revision(),
-        beat: scheduler.beat(),
-        draining: scheduler.is_draining(),
-        tags: scheduler.tags().clone(),
-        max_running: scheduler.max_running(),
-        declines: scheduler.declines(),
-        alive_ms: u64::try_from(scheduler.alive_for().as_millis()).expect("a while"),
-        ..ReplicaInfo::default()
-    }
 }
 
 impl fmt::Debug for World {
@@ -196,8 +181,10 @@ impl World {
         let number = self.replicas.len();
         let booted_before = Duration::from_millis(self.chance.below(1_000_000_000));
         self.replicas.push(SimReplica {
-            scheduler: None,
+            dispatcher: None,
             host: Host::booted(booted_before, ppm),
+            clocks: Arc::default(),
+            listener: Listener::default(),
             notices: Vec::new(),
             finished: false,
             cut_off: false,
@@ -237,9 +224,20 @@ impl World {
             bytes[8..].copy_from_slice(&own.draw().to_le_bytes()[..2]);
             bytes
         });
-        let boot = self.boot(number);
+        let place = Place {
+            host: format!("host-{number}"),
+            pid: u32::try_from(self.replicas[number].life).expect("a short simulation"),
+        };
+        self.read_clocks(number);
+        let listens = self.listens();
         let one = &mut self.replicas[number];
-        one.scheduler = Some(Scheduler::new(settings, self.jobs.clone(), entropy, boot));
+        let clock = Arc::clone(&one.clocks);
+        let jobs = self.jobs.clone();
+        let mut dispatcher = Dispatcher::new(settings, jobs, clock, entropy, place);
+        if listens {
+            dispatcher.observe(Box::new(one.listener.clone()));
+        }
+        one.dispatcher = Some(dispatcher);
         one.life += 1;
         one.wakes_at = None;
         one.finished = false;
@@ -249,7 +247,7 @@ impl World {
 
     /// Has a replica go on with another table.
     pub fn reload(&mut self, number: usize, jobs: &[Arc<Job>]) {
-        let one = &mut self.replicas[number];
+        let one = &self.replicas[number];
         let reload = Reload {
             jobs: jobs.to_vec(),
             digest: digest_of(jobs),
@@ -258,15 +256,12 @@ impl World {
             max_running: one.max_running,
             shutdown_grace: Duration::from_secs(5),
         };
-        if let Some(scheduler) = &mut one.scheduler {
-            scheduler.reload(reload);
-            self.turn(number);
-        }
+        self.ask(number, Request::Reload(Box::new(reload)));
     }
 
     /// Asks a replica to stop.
     pub fn drain(&mut self, number: usize) {
-        self.give(number, Event::DrainRequested);
+        self.ask(number, Request::Drain);
     }
 
     /// Lets a time pass that chance draws out.
@@ -302,10 +297,6 @@ impl World {
         self.store.set_clock(Timestamp::from_millis(reads));
     }
 
-    fn boot(&self, number: usize) -> BootTime {
-        self.replicas[number].host.boot(self.now)
-    }
-
     fn push(&mut self, at: Duration, happening: Happening) {
         self.sequence += 1;
         self.queue.push(Reverse((at, self.sequence, happening)));
@@ -318,7 +309,9 @@ impl World {
     /// When what is to happen gets CPU again, if it has none.
     fn thaws_at(&self, happening: &Happening) -> Option<Duration> {
         let until = match happening {
-            Happening::Wake { replica, .. } | Happening::Deliver { replica, .. } => {
+            Happening::Wake { replica, .. }
+            | Happening::Deliver { replica, .. }
+            | Happening::News { replica, .. } => {
                 let one = &self.replicas[*replica];
                 one.frozen_until.max(one.host.suspended_until)
             }
@@ -354,8 +347,15 @@ impl World {
                 life,
                 event,
             } if self.lives(replica, life) => {
-                self.give(replica, *event);
+                let mut events = vec![*event];
+                events.extend(self.delivered_with(replica, life));
+                self.give_all(replica, events);
             }
+            Happening::News {
+                replica,
+                life,
+                news,
+            } if self.lives(replica, life) => self.give_news(replica, news),
             Happening::EndOfRun {
                 run,
                 replica,
@@ -366,99 +366,23 @@ impl World {
             }
             Happening::Arrive(call) => self.arrive(&call),
             Happening::GuardDue { run } => self.guard_due(run),
-            Happening::Wake { .. } | Happening::Deliver { .. } => {}
+            Happening::Wake { .. } | Happening::Deliver { .. } | Happening::News { .. } => {}
         }
     }
 
-    fn give(&mut self, number: usize, event: Event) {
-        let boot = self.boot(number);
-        if let Some(scheduler) = &mut self.replicas[number].scheduler {
-            scheduler.handle(event, boot);
-            self.turn(number);
-        }
-    }
-
-    /// One turn of the driver's loop.
-    fn turn(&mut self, number: usize) {
-        let boot = self.boot(number);
-        let Some(mut scheduler) = self.replicas[number].scheduler.take() else {
-            return;
-        };
-        scheduler.advance(boot);
-        let mut finished = false;
-        while let Some(effect) = scheduler.poll_effect() {
-            if self.dies_before(number, &effect) {
-                return;
+    /// What reaches a replica at the same moment: its driver takes all of it in at once.
+    fn delivered_with(&mut self, number: usize, of_life: u64) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(Reverse((at, _, Happening::Deliver { replica, life, .. }))) =
+            self.queue.peek()
+        {
+            if (*at, *replica, *life) != (self.now, number, of_life) {
+                break;
             }
-            finished |= matches!(effect, Effect::Finish);
-            self.perform(number, effect, &mut scheduler, boot);
-        }
-        let life = self.replicas[number].life;
-        if let Some(wakeup) = scheduler.next_wakeup() {
-            // What is due at once waits for the next microsecond, so that time passes.
-            let soonest = self.now + Duration::from_micros(1);
-            let at = self.replicas[number].host.world_time(wakeup).max(soonest);
-            if self.replicas[number].wakes_at.is_none_or(|next| at < next) {
-                self.replicas[number].wakes_at = Some(at);
-                let replica = number;
-                self.push(at, Happening::Wake { replica, life });
+            if let Some(Reverse((.., Happening::Deliver { event, .. }))) = self.queue.pop() {
+                events.push(*event);
             }
         }
-        self.replicas[number].finished |= finished;
-        if finished {
-            self.replicas[number].life += 1;
-        } else {
-            self.replicas[number].scheduler = Some(scheduler);
-        }
-    }
-
-    fn perform(
-        &mut self,
-        number: usize,
-        effect: Effect,
-        scheduler: &mut Scheduler,
-        boot: BootTime,
-    ) {
-        let life = self.replicas[number].life;
-        match effect {
-            Effect::Start(attempt) => self.start_run(number, life, &attempt),
-            Effect::Stop { run_id, grace, .. } => {
-                // Some jobs heed TERM sooner or later, and some never do.
-                let after = match self.chance.percent(50) {
-                    true => Duration::from_millis(self.chance.below(grace.as_millis() as u64 + 1)),
-                    false => grace,
-                };
-                let how = EndedHow::Stopped;
-                let end = Happening::EndOfRun {
-                    run: run_id,
-                    replica: number,
-                    life,
-                    how,
-                };
-                self.push(self.now + after, end);
-            }
-            Effect::Guard { run_id, guard } => self.guard(run_id, guard),
-            Effect::Report(notice) => self.note(number, &notice),
-            Effect::Finish => {
-                let caller = scheduler.caller(boot, call_timeout(&effect));
-                self.depart(&caller);
-            }
-            call => {
-                if matches!(call, Effect::Observe(_)) {
-                    self.compare_wall(number, scheduler, boot);
-                }
-                let caller = scheduler.caller(boot, call_timeout(&call));
-                let info = info(scheduler);
-                self.send(number, call, caller, info, boot);
-            }
-        }
-    }
-
-    fn note(&mut self, number: usize, notice: &Notice) {
-        if self.witness.is_some() {
-            return self.tell_story(|| format!("r{number} tells: {notice:?}"));
-        }
-        let line = format!("{:?} {notice:?}", self.now);
-        self.replicas[number].notices.push(line);
+        events
     }
 }

@@ -249,6 +249,33 @@ fn a_lease_that_comes_back_is_no_part_of_what_is_lost() {
 }
 
 #[test]
+fn a_release_that_was_heard_before_the_loss_too_starts_nothing_that_may_run_once_only() {
+    for (on_crash, again) in [(OnCrash::Skip, false), (OnCrash::Rerun, true)] {
+        let mut ledger = Ledger::begun(0, on_crash);
+        let (claim, grant) = ledger.wins(20, 20);
+        let failed = Release {
+            retry_after: Some(Duration::from_secs(1)),
+            ..Release::of(&claim, &grant, Outcome::Failed)
+        };
+        // Its answer is lost, the next attempt runs, and the ledger knows nothing of either.
+        ledger.releases(21, &failed);
+        ledger.succeeds(23, 20);
+        ledger.lose(None, 25);
+        ledger.releases(26, &failed);
+        assert_eq!(
+            ledger.lines.last().map(|line| line.outcome),
+            Some(Outcome::Failed)
+        );
+        let answer = ledger.claims(45, 20);
+        assert_eq!(
+            matches!(answer, ClaimAnswer::Granted(_)),
+            again,
+            "{on_crash:?}: {answer:?}"
+        );
+    }
+}
+
+#[test]
 fn what_a_replica_has_seen_counts_for_nothing_where_nothing_was_lost() {
     let mut ledger = Ledger::begun(0, OnCrash::Rerun);
     ledger.order(5, OrderKind::Pause);

@@ -50,7 +50,7 @@ impl Storm {
 
     /// One fault, of any kind.
     pub(super) fn strike(&mut self) {
-        match self.world.chance.below(22) {
+        match self.world.chance.below(24) {
             0 | 1 => self.crash(),
             2 | 3 => self.crash_in_a_turn(),
             4 => self.crash_all(),
@@ -67,6 +67,8 @@ impl Storm {
             18 => self.trigger(),
             19 => self.pause(),
             20 => self.kill_job(),
+            21 => self.abort(),
+            22 => self.set_store_clock(),
             _ => self.order_again(),
         }
     }
@@ -106,8 +108,28 @@ impl Storm {
         let number = self.number();
         if self.world.is_alive(number) {
             self.happened("replica told to stop");
+            if self.world.chance.percent(40) {
+                self.kill_soon(number);
+            }
             self.world.drain(number);
             self.later(30_000, Heal::Revive(number));
+        }
+    }
+
+    /// It dies in front of one of its next effects.
+    fn kill_soon(&mut self, number: usize) {
+        let effects = self.world.chance.below(6);
+        self.world.kill_after(number, effects);
+        self.later(60_000, Heal::Revive(number));
+    }
+
+    /// Told to stop twice: it kills what it runs, and is gone.
+    fn abort(&mut self) {
+        let number = self.number();
+        if self.world.is_alive(number) {
+            self.happened("replica told to end at once");
+            self.world.abort(number);
+            self.later(40_000, Heal::Revive(number));
         }
     }
 
@@ -144,11 +166,12 @@ impl Storm {
             ..Network::default()
         };
         let much = [5, 20, 50, 100][chance.below(4) as usize];
-        match chance.below(5) {
+        match chance.below(6) {
             0 => network.lose_request = much,
             1 => network.lose_reply = much,
             2 => network.duplicate = much,
             3 => network.late = much.min(50),
+            4 => network.lag = much,
             _ => {
                 network.lose_request = 5;
                 network.lose_reply = 5;
@@ -294,8 +317,17 @@ impl Storm {
 
     fn kill_job(&mut self) {
         let job = self.job();
+        let name = job.name.as_str();
+        let mut runs = self.world.runs_alive();
+        let holder = runs.find_map(|(_, run)| (run.job == name).then_some(run.replica));
+        drop(runs);
         self.happened("killed by a person");
         self.order(&job, OrderKind::Kill);
+        if let Some(holder) = holder
+            && self.world.chance.percent(30)
+        {
+            self.kill_soon(holder);
+        }
     }
 
     /// Whoever gave an order heard no answer, and gives it again.

@@ -91,10 +91,7 @@ const CLOCK_RECOVERY: Duration = Duration::from_secs(180);
 /// # Errors
 /// When a law is broken.
 pub fn pass_through(seed: u64, story: bool) -> Result<Passed, Broken> {
-    let mut storm = Storm::drawn(seed);
-    if let Some(witness) = &mut storm.world.witness {
-        witness.story = story.then(Vec::new);
-    }
+    let mut storm = Storm::drawn(seed, story);
     let outcome = catch_unwind(AssertUnwindSafe(|| storm.rage()));
     let witness = storm.world.witness.take().expect("each storm has one");
     if let Err(panic) = outcome {

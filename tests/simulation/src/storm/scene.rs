@@ -11,7 +11,7 @@ use super::{Kinds, Storm};
 use crate::accounts::Life;
 use crate::chance::Chance;
 use crate::jobs::{SCHEDULES, drawn_job, follower, utc, zone};
-use crate::world::World;
+use crate::world::{Witness, World};
 
 /// Leases are as short as may be, or as long as usual.
 const TTLS_S: [u64; 3] = [3, 5, 15];
@@ -68,8 +68,8 @@ fn table(chance: &mut Chance, kinds: Kinds) -> Vec<Job> {
 }
 
 impl Storm {
-    /// A fleet that starts.
-    pub(super) fn drawn(seed: u64) -> Self {
+    /// A fleet that starts. With `story`, all that happens to it is written down.
+    pub(super) fn drawn(seed: u64, story: bool) -> Self {
         let mut chance = Chance::new(seed ^ 0x0057_0231);
         let kinds = Kinds {
             loses_data: chance.percent(50),
@@ -78,7 +78,9 @@ impl Storm {
         };
         let jobs = table(&mut chance, kinds);
         let mut world = World::new(seed, jobs, length);
-        world.witness = Some(Box::default());
+        let mut witness = Box::<Witness>::default();
+        witness.story = story.then(Vec::new);
+        world.witness = Some(witness);
         world.fate = |chance, _| match chance.below(100) {
             0..18 => EndedHow::Failed,
             18..20 => EndedHow::TimedOut,

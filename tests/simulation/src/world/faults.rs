@@ -2,19 +2,24 @@
 
 use std::time::Duration;
 
+use soloist::scheduler::Event;
 use soloist::scheduler::lease::{Caller, FencingToken, Order, OrderAnswer, Replica};
-use soloist::scheduler::time::{BootTime, Timestamp};
-use soloist::scheduler::{Event, Scheduler};
+use soloist::scheduler::time::Timestamp;
 use soloist::store::memory::Image;
 use uuid::Uuid;
 
-use super::{GENESIS_MS, World};
+use super::World;
 
 impl World {
     /// `kill -9`: the daemon is gone, and with it, by the guardian, what it ran.
     pub fn crash(&mut self, number: usize) {
-        self.replicas[number].scheduler = None;
+        self.replicas[number].dispatcher = None;
         self.replicas[number].life += 1;
+        self.kill_runs_of(number);
+    }
+
+    /// What a replica runs is killed, and nobody is told.
+    pub(super) fn kill_runs_of(&mut self, number: usize) {
         let now = self.now;
         let runs = &mut self.runs;
         self.alive.retain(|id| {
@@ -67,14 +72,6 @@ impl World {
     /// Whether the store answers nobody.
     pub fn is_store_down(&self) -> bool {
         self.store_is_down
-    }
-
-    /// The wall clock of a replica's host is compared with the store's.
-    pub(super) fn compare_wall(&self, number: usize, scheduler: &mut Scheduler, boot: BootTime) {
-        let ahead = self.replicas[number].host.wall_shift_ms;
-        let now = i64::try_from(self.now.as_millis()).expect("a short simulation");
-        let wall = Timestamp::from_millis(GENESIS_MS + now + ahead);
-        scheduler.compare_wall(wall, boot);
     }
 
     /// A person asks for something.

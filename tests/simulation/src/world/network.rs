@@ -1,17 +1,12 @@
 //! The way from a replica to the store and back.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use soloist::driver::call_timeout;
-use soloist::scheduler::lease::Caller;
-use soloist::scheduler::time::BootTime;
-use soloist::scheduler::{Effect, Event};
-use soloist::store::{ReplicaInfo, StoreEvent};
+use soloist::driver::Call;
+use tokio::sync::broadcast::error::RecvError;
 
 use super::World;
-use crate::calls::failure;
-use crate::happening::{Call, Happening};
+use crate::happening::{Happening, Sent};
 
 /// How late a call may reach the store that its sender gave up, or a copy of one.
 const LATEST_MS: u64 = 30_000;
@@ -27,27 +22,19 @@ pub struct Network {
     pub duplicate: u64,
     /// Calls that arrive when their sender has given up, as at a server that stood still.
     pub late: u64,
+    /// News of which the listener is told no more than that it missed some.
+    pub lag: u64,
     /// The longest way there, or back.
     pub slowest_ms: u64,
 }
 
 impl World {
     /// A replica calls the store.
-    pub(super) fn send(
-        &mut self,
-        replica: usize,
-        effect: Effect,
-        caller: Caller,
-        info: ReplicaInfo,
-        sent: BootTime,
-    ) {
-        let mut call = Call {
+    pub(super) fn send(&mut self, replica: usize, call: Call) {
+        let mut call = Sent {
             replica,
             life: self.replicas[replica].life,
-            effect: Arc::new(effect),
-            caller: Arc::new(caller),
-            info: Arc::new(info),
-            sent,
+            call,
             awaited: true,
         };
         let at = self.now + self.delay();
@@ -62,13 +49,12 @@ impl World {
         if self.percent(self.network.late) {
             self.fail(&call);
             call.awaited = false;
-            let late =
-                call_timeout(&call.effect) + Duration::from_millis(self.chance.below(LATEST_MS));
+            let late = call.call.timeout() + Duration::from_millis(self.chance.below(LATEST_MS));
             return self.push(self.now + late, Happening::Arrive(call));
         }
         if self.percent(self.network.duplicate) {
             let again = at + Duration::from_millis(self.chance.below(LATEST_MS));
-            let copy = Call {
+            let copy = Sent {
                 awaited: false,
                 ..call.clone()
             };
@@ -87,7 +73,7 @@ impl World {
     }
 
     /// A call reaches the store, whether or not its sender still lives.
-    pub(super) fn arrive(&mut self, call: &Call) {
+    pub(super) fn arrive(&mut self, call: &Sent) {
         if self.store_is_down {
             self.tally("call to a store that is down");
             if call.awaited {
@@ -99,16 +85,10 @@ impl World {
             self.tally("request late, or twice");
         }
         let lost = call.awaited && self.chance.percent(self.network.lose_reply);
-        let before = self.witnessed(&call.effect);
-        let event = self.store.ask(
-            call.replica,
-            &call.effect,
-            &call.caller,
-            &call.info,
-            call.sent,
-        );
+        let before = self.witnessed(call.call.effect());
+        let event = self.store.ask(call.replica, &call.call);
         self.note_leases(&event);
-        self.tables.note(&event, &call.caller, &call.info, self.now);
+        self.tables.note(&event, &call.call, self.now);
         self.witness_answer(before, call, &event);
         self.spread_news();
         if !call.awaited {
@@ -137,20 +117,23 @@ impl World {
                 if cut_off || self.chance.percent(self.network.lose_reply) {
                     continue;
                 }
-                let event = Box::new(match news {
-                    StoreEvent::Opening => Event::Opening,
-                    StoreEvent::StopAsked => Event::StopAsked,
-                    StoreEvent::PauseChanged => Event::PauseChanged,
-                    StoreEvent::Reconnected => Event::Disturbed,
-                });
                 let life = self.replicas[replica].life;
                 let at = self.now + self.delay();
+                // Who is slow to listen hears that it has missed some.
+                let lags = self.percent(self.network.lag);
+                let news = match lags {
+                    true => Err(RecvError::Lagged(1)),
+                    false => Ok(news),
+                };
+                if lags {
+                    self.tally("news missed");
+                }
                 self.push(
                     at,
-                    Happening::Deliver {
+                    Happening::News {
                         replica,
                         life,
-                        event,
+                        news,
                     },
                 );
             }
@@ -158,9 +141,9 @@ impl World {
     }
 
     /// The sender hears nothing and gives up.
-    fn fail(&mut self, call: &Call) {
-        let event = failure(&call.effect, call.sent);
-        let at = self.now + call_timeout(&call.effect);
+    fn fail(&mut self, call: &Sent) {
+        let event = self.store.unanswered(&call.call);
+        let at = self.now + call.call.timeout();
         self.push(
             at,
             Happening::Deliver {

@@ -9,15 +9,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures_util::FutureExt;
 use soloist::clock::Clock;
+use soloist::driver::{Call, Patience};
+use soloist::scheduler::Event;
 use soloist::scheduler::lease::{Caller, Order, OrderAnswer};
 use soloist::scheduler::time::{BootTime, Timestamp};
-use soloist::scheduler::{Effect, Event};
 use soloist::store::memory::{Glance, Image, MemoryStore};
-use soloist::store::{AttemptRecord, ReplicaInfo, Snapshot, Store, StoreError, StoreEvent};
+use soloist::store::{AttemptRecord, Snapshot, Store, StoreError, StoreEvent};
 use tokio::runtime::Runtime;
 use tokio::sync::broadcast;
-
-use crate::calls::ask;
 
 /// A store's clock, which stands still wherever it was set.
 #[derive(Debug, Default)]
@@ -87,21 +86,19 @@ impl Premises {
     }
 
     /// Carries out a call of a replica.
-    pub(super) fn ask(
-        &self,
-        replica: usize,
-        effect: &Effect,
-        caller: &Caller,
-        info: &ReplicaInfo,
-        sent: BootTime,
-    ) -> Event {
-        let event = at_once(ask(&self.memory, effect, caller, info, sent));
+    pub(super) fn ask(&self, replica: usize, call: &Call) -> Event {
+        let event = at_once(call.make(&self.memory, Patience::Endless));
         let Some(real) = &self.real else {
             return event;
         };
         let way = &real.ways[replica % real.ways.len()];
-        let call = ask(&**way, effect, caller, info, sent);
-        real.runtime.block_on(call)
+        let answered = call.make(&**way, Patience::Endless);
+        real.runtime.block_on(answered)
+    }
+
+    /// What its sender is told of a call that nobody answers.
+    pub(super) fn unanswered(&self, call: &Call) -> Event {
+        at_once(call.make(&self.memory, Patience::None))
     }
 
     /// Takes a replica off the list.

@@ -1,6 +1,5 @@
 //! What can be seen of a world.
 
-use soloist::scheduler::Scheduler;
 use soloist::scheduler::lease::RunId;
 use soloist::store::memory::Glance;
 use soloist::store::{AttemptRecord, Snapshot};
@@ -10,13 +9,13 @@ use super::{Run, World};
 impl World {
     /// Whether it runs.
     pub fn is_alive(&self, number: usize) -> bool {
-        self.replicas[number].scheduler.is_some()
+        self.replicas[number].dispatcher.is_some()
     }
 
     /// Whether it was asked to stop.
     pub fn is_draining(&self, number: usize) -> bool {
-        let scheduler = self.replicas[number].scheduler.as_ref();
-        scheduler.is_some_and(Scheduler::is_draining)
+        let dispatcher = self.replicas[number].dispatcher.as_ref();
+        dispatcher.is_some_and(|one| one.scheduler().is_draining())
     }
 
     /// What runs now.

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use soloist::driver::Call;
 use soloist::scheduler::Event;
 use soloist::scheduler::job::{Job, JobName};
 use soloist::scheduler::lease::{Caller, ClaimAnswer, Definition, RunId};
-use soloist::store::ReplicaInfo;
 use uuid::Uuid;
 
 use super::World;
@@ -51,14 +51,8 @@ pub struct Tables {
 
 impl Tables {
     /// Takes in what the store answered.
-    pub(super) fn note(
-        &mut self,
-        event: &Event,
-        caller: &Caller,
-        info: &ReplicaInfo,
-        now: Duration,
-    ) {
-        let me = caller.replica.id;
+    pub(super) fn note(&mut self, event: &Event, call: &Call, now: Duration) {
+        let (me, info) = (call.caller().replica.id, call.info());
         match event {
             Event::Observed { result: Ok(_), .. } => {
                 let alive = Duration::from_millis(info.alive_ms);

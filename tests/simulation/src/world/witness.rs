@@ -17,7 +17,7 @@ use soloist::store::{JobState, Standing};
 
 use super::World;
 use super::runs::Run;
-use crate::happening::Call;
+use crate::happening::Sent;
 
 /// How a shard of an occurrence stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,17 +106,13 @@ fn name_of(effect: &Effect) -> &'static str {
     }
 }
 
-/// What replicas die in front of.
-fn death_before(effect: &Effect) -> &'static str {
+/// Which of their calls replicas die in front of.
+pub(super) fn death_before(effect: &Effect) -> &'static str {
     match effect {
         Effect::Register(_) => "killed before it registers",
         Effect::Claim(_) => "killed before it claims",
         Effect::Renew(_) => "killed before it renews",
         Effect::Release(_) => "killed before it releases",
-        Effect::Start(_) => "killed before it starts what it was granted",
-        Effect::Stop { .. } => "killed before it stops an attempt",
-        Effect::Guard { .. } => "killed before it tells of a renewed lease",
-        Effect::Finish => "killed before it signs off",
         _ => "killed before it looks",
     }
 }
@@ -207,7 +203,7 @@ impl World {
     }
 
     /// A replica that is to die in the middle of its turn does so now.
-    pub(super) fn dies_before(&mut self, number: usize, effect: &Effect) -> bool {
+    pub(super) fn dies_before(&mut self, number: usize, what: &'static str) -> bool {
         let Some(left) = &mut self.replicas[number].dies_after else {
             return false;
         };
@@ -215,7 +211,6 @@ impl World {
             *left -= 1;
             return false;
         }
-        let what = death_before(effect);
         self.tally(what);
         self.tell_story(|| format!("r{number} {what}"));
         self.crash(number);
@@ -247,13 +242,13 @@ impl World {
     }
 
     /// What a call changed, and whether it may.
-    pub(super) fn witness_answer(&mut self, before: Option<Glance>, call: &Call, event: &Event) {
+    pub(super) fn witness_answer(&mut self, before: Option<Glance>, call: &Sent, event: &Event) {
         let (Some(before), Some(witness)) = (before, &mut self.witness) else {
             return;
         };
         let after = self.store.glance(&before);
         let grace = after.grace;
-        witness.compare(name_of(&call.effect), &before, &after);
+        witness.compare(name_of(call.call.effect()), &before, &after);
         witness.last = after;
         let number = call.replica;
         let tells = witness.story.is_some();

@@ -1,0 +1,98 @@
+//! The hands of a driver on this host: a task for each call to the store, and the runner for
+//! attempts.
+//!
+//! Must never: let one call wait for another.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{broadcast, mpsc};
+
+use super::CALL_TIMEOUT;
+use super::call::{Call, Patience};
+use super::dispatcher::Hands;
+use crate::runner::{OutputMode, Runner, RunningAttempt};
+use crate::scheduler::lease::{Caller, RunId};
+use crate::scheduler::{Attempt, Ending, Event, Guard, StopReason};
+use crate::store::{Store, StoreEvent};
+
+/// What a driver works with.
+pub(super) struct HostHands {
+    store: Arc<dyn Store>,
+    runner: Runner,
+    pub(super) output: OutputMode,
+    attempts: HashMap<RunId, RunningAttempt>,
+    sender: mpsc::UnboundedSender<Event>,
+}
+
+impl HostHands {
+    /// What comes of its work is sent to `sender`.
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        replica: String,
+        sender: mpsc::UnboundedSender<Event>,
+    ) -> Self {
+        Self {
+            store,
+            runner: Runner::new(replica),
+            output: OutputMode::Capture,
+            attempts: HashMap::new(),
+            sender,
+        }
+    }
+
+    /// An attempt has ended, as the dispatcher is about to be told.
+    pub(super) fn forget(&mut self, run_id: RunId) {
+        self.attempts.remove(&run_id);
+    }
+
+    pub(super) fn news(&self) -> broadcast::Receiver<StoreEvent> {
+        self.store.events()
+    }
+
+    /// Takes a replica off the list; others find out by themselves if that fails.
+    pub(super) async fn depart(&self, caller: &Caller) {
+        let departed = tokio::time::timeout(CALL_TIMEOUT, self.store.depart(caller)).await;
+        if !matches!(departed, Ok(Ok(()))) {
+            tracing::debug!("could not sign off at the store");
+        }
+    }
+}
+
+impl Hands for HostHands {
+    fn call(&mut self, call: Call) {
+        let (store, sender) = (Arc::clone(&self.store), self.sender.clone());
+        tokio::spawn(async move {
+            // The receiver lives as long as the loop; after it nobody wants to know.
+            let _ = sender.send(call.make(&*store, Patience::Timeout).await);
+        });
+    }
+
+    fn start(&mut self, attempt: Attempt) {
+        let (run_id, sender) = (attempt.run_id, self.sender.clone());
+        let on_end = move |ending: Ending| {
+            // The receiver lives as long as the loop; after it nobody wants to know.
+            let _ = sender.send(Event::AttemptEnded { run_id, ending });
+        };
+        let running = self.runner.start(attempt, self.output, on_end);
+        self.attempts.insert(run_id, running);
+    }
+
+    fn stop(&mut self, run_id: RunId, reason: StopReason, grace: Duration) {
+        if let Some(attempt) = self.attempts.get(&run_id) {
+            tracing::debug!(%run_id, reason = reason.as_str(), ?grace, "stopping");
+            attempt.stop(grace);
+        }
+    }
+
+    fn guard(&mut self, run_id: RunId, guard: Guard) {
+        if let Some(attempt) = self.attempts.get(&run_id) {
+            attempt.guard(guard);
+        }
+    }
+
+    fn kill_all(&mut self) {
+        self.attempts.values().for_each(RunningAttempt::kill_now);
+    }
+}
