@@ -121,11 +121,14 @@ impl Step<'_, '_> {
         let current = self.record.current.as_ref();
         let same = current.filter(|current| current.scheduled_at == due);
         let slot = same.and_then(|current| current.slots.get(lease.shard));
+        // An occurrence ends once: by the first end that is told, be it of an attempt that another
+        // one had followed.
+        let over = slot.is_some_and(|slot| matches!(slot.state, State::Ended(_)));
         let newer = match slot {
             Some(slot) => slot.token >= lease.token,
             None => self.record.token >= lease.token,
         };
-        if newer {
+        if over || newer {
             return false;
         }
         if same.is_none() {

@@ -10,7 +10,7 @@ use super::*;
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
     Caller, Claim, ClaimAnswer, FencingToken, Grant, Occurrence, Order, OrderAnswer, OrderKind,
-    Origin, Pause, Release, Renewal, RenewalAnswer, Replica, Retention, RunId, Seen,
+    Origin, Pause, Release, Renewal, RenewalAnswer, Replica, Retention, RunId, Seen, Sighting,
 };
 
 const SCHEDULE: &str = "*/10 * * * * * zone=UTC gap=run_after fold=first days=all";
@@ -273,6 +273,33 @@ fn a_release_that_was_heard_before_the_loss_too_starts_nothing_that_may_run_once
             "{on_crash:?}: {answer:?}"
         );
     }
+}
+
+#[test]
+fn what_a_former_holder_told_as_ended_is_not_opened_again_by_who_took_it_over() {
+    let mut ledger = Ledger::begun(0, OnCrash::Rerun);
+    let (first, grant) = ledger.wins(20, 20);
+    let late = Release::of(&first, &grant, Outcome::Succeeded);
+    let takeover = Claim {
+        watched: Some(Sighting {
+            token: grant.token,
+            deadline: grant.deadline,
+        }),
+        ..ledger.claim(at(20), Origin::Schedule)
+    };
+    let second = granted(&ledger.claimed(36, &takeover));
+    assert_eq!(second.attempt, 2);
+    ledger.lose(None, 37);
+    ledger.releases(38, &late);
+    let renewal = Renewal::of(&takeover, &second);
+    let renewed = ledger.ask(39, &Life::Steady, |call, record| {
+        call.renew(record, &renewal)
+    });
+    assert_eq!(renewed, RenewalAnswer::Lost);
+    ledger.releases(40, &Release::of(&takeover, &second, Outcome::HandedOver));
+    assert_eq!(ledger.claims(60, 20), ClaimAnswer::Finished);
+    let ends = ledger.lines.iter().map(|line| line.outcome);
+    assert_eq!(ends.collect::<Vec<_>>(), [Outcome::Succeeded]);
 }
 
 #[test]
