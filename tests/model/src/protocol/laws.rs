@@ -78,8 +78,8 @@ pub fn of(setup: &Setup) -> Vec<Law> {
     let loses_data = setup.budget.wipes > 0;
     let steps_back = matches!(setup.jump, Jump::Back | Jump::FarBack);
     let mut laws = vec![Law::OneAtATime, Law::Never(Breach::DeadlineFell)];
-    // Who lost its lease unheard, and who took it over, may both come back to a ledger that knows of
-    // neither: both ends are written down.
+    // What a ledger that lost its data has written off, as nobody could tell whether it ran, may come
+    // back later from who ran it.
     if !loses_data || setup.runs_once() {
         laws.push(Law::Never(Breach::TwoFates));
     }

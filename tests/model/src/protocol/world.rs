@@ -35,7 +35,7 @@ impl World<'_> {
             Action::Renew(at) => self.with(at, |replica, now| replica.ask(Verb::Renew, now)),
             Action::Release(at) => self.with(at, |replica, now| replica.ask(Verb::Release, now)),
             Action::End(at) => self.with(at, |replica, _| replica.end(Default::default())),
-            Action::Look(at) => self.look(at),
+            Action::Look(at) => drop(self.look(at)),
             Action::Deliver(at) => self.deliver(at),
             Action::Hear(at) => self.hear(at),
             Action::GiveUp(at) => self.give_up(at),
@@ -88,17 +88,18 @@ impl World<'_> {
 
     /// A look shows that it is to be tried again, and it is claimed at once.
     fn reclaim(&mut self, at: u8) {
+        self.look(at);
         let replica = &self.state.replicas[at as usize];
         if let Some(current) = super::ledger_of(self.state, replica).current {
             self.begin_claim(at, current.occurrence);
         }
     }
 
+    /// A look shows that a lease is as it was, and that its time is up.
     fn take_over(&mut self, at: u8) {
-        let (store_now, _) = self.call(at, None);
+        let store_now = self.look(at);
         let setup = self.setup;
         self.with(at, |replica, now| {
-            replica.heard(setup, now, store_now, now);
             if let Some(sighting) = replica.takeover(setup, now, store_now) {
                 replica.begin_claim(sighting.occurrence, Some(sighting), now);
             }
@@ -106,7 +107,8 @@ impl World<'_> {
     }
 
     /// A look at who has a lease, there and back in one step: one that takes longer shows no more.
-    fn look(&mut self, at: u8) {
+    /// Answers with the store's time.
+    fn look(&mut self, at: u8) -> u8 {
         let (store_now, _) = self.call(at, None);
         let setup = self.setup;
         let ledger = *super::ledger_of(self.state, &self.state.replicas[at as usize]);
@@ -119,6 +121,7 @@ impl World<'_> {
                 replica.see(store::sighting(&current), now);
             }
         });
+        store_now
     }
 
     /// The store hears a request of a replica, or shows itself.

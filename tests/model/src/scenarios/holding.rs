@@ -193,6 +193,12 @@ fn long_lost() -> Vec<Scenario> {
             COMES_BACK,
         ),
         holds(
+            "wipe-forward",
+            "all data are lost, and the store's clock steps forward, two occurrences",
+            PLAIN.of_two_instants().loses(Wipe::Empty).steps(Jump::Forward),
+            COMES_BACK,
+        ),
+        holds(
             "wipe-three",
             "all data are lost, at most once",
             PLAIN.of_three().once().loses(Wipe::Empty),
