@@ -105,8 +105,8 @@ bench:
 	$(CARGO) run --release -p soloist-bench
 
 differential:
-	OPERATIONS=$${OPERATIONS:-1000000} $(CARGO) test $(FEATURES) --test differential -- \
-	    --nocapture --test-threads=1
+	OPERATIONS=$${OPERATIONS:-1000000} $(CARGO) test --profile simulation $(FEATURES) \
+	    --test differential -- --nocapture --test-threads=1
 # make hands MINUTES and SEED on, from its arguments or the environment.
 chaos:
 	$(CARGO) test -p soloist $(FEATURES) --test chaos -- --ignored --nocapture \

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::args::{Global, VerifyArgs};
 use super::settings::Settings;
-use super::{Exit, complain, output, print, store};
+use super::{Exit, complain, output, print, print_error, store};
 use crate::clock::SystemClock;
 use crate::daemon::signals::ignores_hangup;
 use crate::store_url::StoreOptions;
@@ -51,8 +51,13 @@ pub(super) fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Exit> {
     };
     let json = args.json;
     let tell = move |event: Event| {
-        if !json {
-            print(words::event(&event));
+        match (json, &event) {
+            (false, _) => {
+                print(words::event(&event));
+            }
+            // What will be written, and where, before it is, whatever becomes of this process.
+            (true, Event::Planned(_)) => print_error(&words::event(&event)),
+            (true, _) => {}
         }
     };
     let runtime = store::runtime()?;
@@ -88,9 +93,7 @@ fn listen(interrupted: Arc<Notify>) -> std::io::Result<()> {
 
 fn refused(failure: Failure) -> Exit {
     match failure {
-        Failure::Store(error, hint) => {
-            complain(store::exit_of(&error), &error.to_string(), hint.as_deref())
-        }
+        Failure::Store(error) => complain(store::exit_of(&error), &error.to_string(), None),
         Failure::Host(cause) => complain(Exit::Failed, &cause, None),
     }
 }
@@ -98,7 +101,7 @@ fn refused(failure: Failure) -> Exit {
 fn exit_of(verdict: &Verdict) -> Exit {
     match verdict.outcome {
         Outcome::Held if verdict.cleanup.is_complete() => Exit::Done,
-        Outcome::StoreLost => Exit::StoreUnreachable,
+        Outcome::StoreLost | Outcome::StoreForgot => Exit::StoreUnreachable,
         Outcome::Held
         | Outcome::Violated
         | Outcome::Interrupted

@@ -133,6 +133,19 @@ impl Scratch {
         }
     }
 
+    /// Whether its servers have room for a self-test.
+    ///
+    /// # Errors
+    /// Where one of them would delete, or refuse, what is others'.
+    pub async fn has_room(&self) -> Result<(), StoreError> {
+        if let Place::Servers(servers) = &self.place {
+            for server in servers {
+                server.has_room().await?;
+            }
+        }
+        Ok(())
+    }
+
     /// The plain lock in its server; none where there is none, or there are several.
     pub fn plain_lock(&self) -> Option<PlainLock<'_>> {
         match &self.place {

@@ -50,6 +50,11 @@ impl Law {
         Law::Deserted,
     ];
 
+    /// Only the ledger tells whether it was broken.
+    pub fn is_of_the_ledger(self) -> bool {
+        matches!(self, Law::Lost | Law::Contradiction)
+    }
+
     /// What is counted of it, as people read it.
     pub fn words(self) -> &'static str {
         match self {
@@ -89,6 +94,8 @@ pub(super) enum Fate {
     Open(String),
     /// The ledger has nothing of it: why.
     Unrecorded(String),
+    /// Its job could not write down what it did: this host's doing.
+    Unwritten,
 }
 
 /// An occurrence that fell due.
@@ -163,6 +170,8 @@ pub(super) struct Findings {
     pub(super) again: usize,
     /// Occurrences that are not over: late, and not lost as long as somebody may still run them.
     pub(super) open: Vec<String>,
+    /// Occurrences whose jobs could not write down what they did: nothing is known of them.
+    pub(super) unwritten: usize,
 }
 
 impl Findings {
@@ -201,8 +210,8 @@ pub(super) fn judge(evidence: &Evidence<'_>) -> Findings {
             .map_or(&[][..], Vec::as_slice);
         fate(evidence, due, runs, &mut findings);
     }
-    for replica in evidence.deserters {
-        findings.broken(Law::Deserted, replica.clone());
+    for deserter in evidence.deserters {
+        findings.broken(Law::Deserted, deserter.clone());
     }
     findings
 }
@@ -330,6 +339,7 @@ fn fate(evidence: &Evidence<'_>, due: &Due, runs: &[&Run], findings: &mut Findin
         Fate::Closed(how) => {
             findings.broken(Law::Lost, format!("{name} was closed unfinished ({how})"));
         }
+        Fate::Unwritten => findings.unwritten += 1,
         Fate::Open(why) => findings.open.push(format!("{name}: {why}")),
         Fate::Unrecorded(why) => {
             findings.broken(

@@ -135,6 +135,12 @@ impl<'s> Fleet<'s> {
         None
     }
 
+    /// How one has ended, if it has.
+    pub(super) fn end_of(&mut self, at: usize) -> Option<String> {
+        let child = self.members[at].child.as_mut()?;
+        child.try_wait().ok()?.map(|status| status.to_string())
+    }
+
     /// Whether one that was told to end has ended.
     pub(super) fn has_ended(&mut self, at: usize) -> bool {
         let child = self.members[at].child.as_mut();

@@ -108,7 +108,7 @@ pub struct Announcement {
 pub enum Failure {
     /// The store could not be used from the start.
     #[error("{0}")]
-    Store(StoreError, Option<String>),
+    Store(StoreError),
     /// Something of this host: a directory, a process.
     #[error("{0}")]
     Host(String),

@@ -26,8 +26,29 @@ use crate::clock::Clock;
 /// The first argument of such a start.
 pub const WORD: &str = "verify-part";
 
+/// How a job ends that can't write down what it does: EX_IOERR (sysexits.h).
+pub(super) const CANT_WRITE: u8 = 74;
+
 /// How often a job says that it lives.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(50);
+
+/// Why it could not do what was asked for.
+struct Trouble {
+    code: u8,
+    cause: String,
+}
+
+impl From<String> for Trouble {
+    fn from(cause: String) -> Self {
+        Self { code: 2, cause }
+    }
+}
+
+impl From<&str> for Trouble {
+    fn from(cause: &str) -> Self {
+        cause.to_owned().into()
+    }
+}
 
 /// Does what was asked for; none where this is no such start.
 pub fn run_if_asked(clock: &dyn Clock) -> Option<ExitCode> {
@@ -39,36 +60,36 @@ pub fn run_if_asked(clock: &dyn Clock) -> Option<ExitCode> {
     let done = match words.first().and_then(|word| word.to_str()) {
         Some("replica") => replica(&words[1..]),
         Some("job") => job(&words[1..], clock),
-        _ => Err("it is started by `soloist verify` alone".to_owned()),
+        _ => Err("it is started by `soloist verify` alone".into()),
     };
     Some(match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(cause) => {
+        Err(Trouble { code, cause }) => {
             // There is nobody else to tell.
             let _ = writeln!(std::io::stderr(), "error: {WORD}: {cause}");
-            ExitCode::from(2)
+            ExitCode::from(code)
         }
     })
 }
 
 /// `replica PARENT WORD…`: becomes `soloist WORD…`, and dies with its parent.
-fn replica(words: &[OsString]) -> Result<(), String> {
+fn replica(words: &[OsString]) -> Result<(), Trouble> {
     let (parent, words) = words.split_first().ok_or("no parent was named")?;
     let parent = parent.to_str().and_then(|text| text.parse().ok());
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
     // It may have died before that.
     if getppid().map(Pid::as_raw_pid) != parent {
-        return Err("the self-test is gone".to_owned());
+        return Err("the self-test is gone".into());
     }
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let error = Command::new(program).args(words).exec();
-    Err(format!("failed to become a replica: {error}"))
+    Err(format!("failed to become a replica: {error}").into())
 }
 
 /// `job DIR MILLIS`: lasts that long.
-fn job(words: &[OsString], clock: &dyn Clock) -> Result<(), String> {
+fn job(words: &[OsString], clock: &dyn Clock) -> Result<(), Trouble> {
     let [dir, lasts] = words else {
-        return Err("a job is given a directory and how long it lasts".to_owned());
+        return Err("a job is given a directory and how long it lasts".into());
     };
     let lasts = lasts.to_str().and_then(|text| text.parse().ok());
     let lasts = Duration::from_millis(lasts.ok_or("how long it lasts is no number")?);
@@ -79,7 +100,7 @@ fn job(words: &[OsString], clock: &dyn Clock) -> Result<(), String> {
     let met = match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => false,
         Err(Errno::WOULDBLOCK) => true,
-        Err(error) => return Err(format!("its lock: {error}")),
+        Err(error) => return Err(format!("its lock: {error}").into()),
     };
     let mut log = open(&dir.join(format!("{name}.log")))?;
     let run = variable("SOLOIST_RUN_ID")?;
@@ -116,18 +137,24 @@ fn number<T: std::str::FromStr>(name: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{name} is no number"))
 }
 
-fn open(path: &Path) -> Result<File, String> {
+fn open(path: &Path) -> Result<File, Trouble> {
     let opened = OpenOptions::new()
         .create(true)
         .append(true)
         .mode(0o600)
         .open(path);
-    opened.map_err(|error| format!("{}: {error}", path.display()))
+    opened.map_err(|error| Trouble {
+        code: CANT_WRITE,
+        cause: format!("{}: {error}", path.display()),
+    })
 }
 
-fn write(log: &mut File, line: &Line) -> Result<(), String> {
+fn write(log: &mut File, line: &Line) -> Result<(), Trouble> {
     let mut text = serde_json::to_vec(line).map_err(|error| error.to_string())?;
     text.push(b'\n');
     // In one write, so that lines of two jobs never mix (open(2), O_APPEND).
-    log.write_all(&text).map_err(|error| error.to_string())
+    log.write_all(&text).map_err(|error| Trouble {
+        code: CANT_WRITE,
+        cause: error.to_string(),
+    })
 }

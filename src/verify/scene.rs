@@ -50,7 +50,7 @@ impl Scene {
         tell: &dyn Fn(Event),
     ) -> Result<(Self, Arc<dyn Store>), Failure> {
         let namespace = format!("{NAMESPACE}{:012x}", request.id & 0xffff_ffff_ffff);
-        let refused = |error| Failure::Store(error, None);
+        let refused = Failure::Store;
         let scratch = Scratch::open(request.store.as_deref(), &namespace, &request.options);
         let scratch = scratch.map_err(refused)?;
         let opened = store::open_with(Some(scratch.url()), &namespace, &request.options);
@@ -70,11 +70,11 @@ impl Scene {
             not_tried,
         };
         if let Err(error) = scene.ready(&store).await {
-            let hint = scene.hint(&error);
+            let error = scene.for_any_namespace(error);
             drop(store);
             // A file may have been made, or half a ledger.
             let _ = scene.erase().await;
-            return Err(Failure::Store(error, hint));
+            return Err(Failure::Store(error));
         }
         tell(Event::Planned(scene.announcement()));
         if let Err(cause) = scene.make_dir() {
@@ -87,7 +87,11 @@ impl Scene {
     }
 
     async fn ready(&self, store: &Arc<dyn Store>) -> Result<(), StoreError> {
-        let ready = tokio::time::timeout(READY, store.ready()).await;
+        let asked = async {
+            store.ready().await?;
+            self.scratch.has_room().await
+        };
+        let ready = tokio::time::timeout(READY, asked).await;
         ready.unwrap_or_else(|_| {
             Err(StoreError::Unreachable {
                 place: self.place.clone(),
@@ -96,13 +100,19 @@ impl Scene {
         })
     }
 
-    fn hint(&self, error: &StoreError) -> Option<String> {
-        let permission = self.scratch.permission(NAMESPACE)?;
-        matches!(error, StoreError::Refused { .. }).then(|| {
-            format!(
-                "each self-test has a namespace of its own; a user who is held to patterns may use all of them with {permission}"
-            )
-        })
+    /// A permission for this namespace alone would help nobody: the next self-test has another one.
+    fn for_any_namespace(&self, error: StoreError) -> StoreError {
+        match (error, self.scratch.permission(NAMESPACE)) {
+            (StoreError::Refused { place, cause, cure }, Some(permission))
+                if cure.contains(&self.namespace) =>
+            {
+                let cure = format!(
+                    "each self-test has a namespace of its own; a user who is held to patterns may use all of them with {permission}"
+                );
+                StoreError::Refused { place, cause, cure }
+            }
+            (error, _) => error,
+        }
     }
 
     fn announcement(&self) -> Announcement {

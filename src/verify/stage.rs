@@ -11,9 +11,9 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::sync::Notify;
 
-use super::checker::{Due, Fate, Hurt};
+use super::checker::{Fate, Hurt};
 use super::fleet::Fleet;
-use super::ledger::{self, Span};
+use super::ledger::{self, Ledger, Span};
 use super::plain::{self, Keeper, PlainFleet, Ran, SKEW};
 use super::plan::{Act, Fault, JobPlan, Setup, Step};
 use super::pulse::{Pulse, Seen};
@@ -56,7 +56,8 @@ pub(super) struct Played {
     pub(super) replicas: Vec<String>,
     pub(super) hurts: Vec<Hurt>,
     pub(super) faults: BTreeMap<Fault, usize>,
-    pub(super) due: Vec<Due>,
+    /// What the ledger had in the end; none where that was not looked at.
+    pub(super) ledger: Option<Ledger>,
     /// Replicas that ended by themselves, and how.
     pub(super) deserters: Vec<String>,
     pub(super) seen: Seen,
@@ -210,7 +211,10 @@ impl Stage<'_> {
         if let Some((_, error)) = pulse.silent_for(self.now()) {
             return Err(Early::StoreLost(error));
         }
-        let cause = format!("replicas were not at work within {STARTING:?}: {cause}");
+        let name = fleet.members.first().map_or("", |one| one.name.as_str());
+        let log = fleet.last_lines(name, 3);
+        let cause =
+            format!("replicas were not at work within {STARTING:?}: {cause}; {name} says:\n{log}");
         Err(Early::Failed(Failure::Host(cause)))
     }
 
@@ -295,14 +299,19 @@ impl Stage<'_> {
         is_down: &[bool],
     ) -> Result<(), Early> {
         for (at, down) in is_down.iter().enumerate() {
-            if !down && fleet.has_ended(at) {
+            if *down {
+                continue;
+            }
+            if let Some(how) = fleet.end_of(at) {
                 let name = fleet.members[at].name.clone();
                 played.hurts.push(Hurt {
                     replica: Some(name.clone()),
                     from: self.now().saturating_sub(LOOK * 2),
                     to: self.now() + WARMING_UP,
                 });
-                played.deserters.push(name);
+                played
+                    .deserters
+                    .push(format!("{name}: {how}, and not by this test"));
                 fleet.start(at)?;
             }
         }
@@ -330,9 +339,10 @@ impl Stage<'_> {
         let limit = self.now() + SETTLING;
         loop {
             match ledger::read(self.store, self.jobs, self.table, span).await {
-                Ok(due) => {
-                    let is_open = due.iter().any(|one| matches!(one.fate, Fate::Open(_)));
-                    played.due = due;
+                Ok(ledger) => {
+                    let mut due = ledger.due.iter();
+                    let is_open = due.any(|one| matches!(one.fate, Fate::Open(_)));
+                    played.ledger = Some(ledger);
                     if !is_open || self.now() > limit {
                         return Ok(());
                     }

@@ -3,21 +3,24 @@
 //! Must never: call held what was not seen: a test that was cut short, that lost its store, or in
 //! which a job never ran, is none that was passed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::checker::{self, Evidence, Fate, Findings, Law, PlainFindings, Violation};
 use super::evidence::Run;
+use super::ledger::Ledger;
 use super::plain::{Ran, SKEW};
 use super::plan::{Fault, JobPlan, Setup};
 use super::stage::{Played, SETTLING};
 use crate::scheduler::margins::Margins;
-use crate::scheduler::time::{short_duration, to_seconds};
+use crate::scheduler::time::{Timestamp, short_duration, to_seconds};
 
 /// How many violations are told one by one.
 const TOLD: usize = 10;
+/// Of so many occurrences one may be missed; where more are, little was tried.
+const MISSED_AT_MOST: usize = 3;
 /// From which difference on people want to know.
 const SKEWED_MS: i64 = 1000;
 /// A host that wakes those who wait so late is too busy to say much of the store.
@@ -35,9 +38,11 @@ pub enum Outcome {
     Interrupted,
     /// The store went away and stayed away.
     StoreLost,
+    /// The store lost what it had acknowledged.
+    StoreForgot,
     /// Something was late, and may yet come to its end.
     Unsettled,
-    /// Some job never ran: nothing is known.
+    /// Too little ran, or could be written down, to say anything.
     NothingSeen,
 }
 
@@ -63,11 +68,12 @@ pub struct Verdict {
     pub seconds: f64,
     /// How many faults of each kind.
     pub faults: BTreeMap<Fault, usize>,
-    /// What became of what fell due.
-    pub occurrences: Occurrences,
+    /// What became of what fell due; none where the ledger was not looked at.
+    pub occurrences: Option<Occurrences>,
     /// What ran.
     pub runs: Runs,
-    /// How often each promise was broken.
+    /// How often each promise was broken; without those that only the ledger tells of, where that was not
+    /// looked at.
     pub laws: BTreeMap<Law, usize>,
     /// By what; the first of them.
     pub violations: Vec<Violation>,
@@ -110,6 +116,8 @@ pub struct Occurrences {
 pub struct Runs {
     /// Attempts that were started.
     pub attempts: usize,
+    /// Those of occurrences that fell due before the first or after the last that is judged.
+    pub unjudged: usize,
     /// Attempts that followed one that broke off.
     pub takeovers: usize,
     /// Runs of what had come to its end, and could not be told: at least once.
@@ -180,10 +188,11 @@ pub(super) fn judge(
     runs: &[Run],
     own_lease_ttl: Duration,
 ) -> Verdict {
+    let due = played.ledger.as_ref().map_or(&[][..], |ledger| &ledger.due);
     let findings = checker::judge(&Evidence {
         jobs,
         runs,
-        due: &played.due,
+        due,
         hurts: &[&played.hurts[..], &played.seen.hurts[..]].concat(),
         replicas: &played.replicas,
         deserters: &played.deserters,
@@ -204,9 +213,13 @@ pub(super) fn judge(
         lease_ttl_seconds: to_seconds(setup.lease_ttl()),
         seconds: to_seconds(played.lasted),
         faults,
-        occurrences: occurrences(played),
+        occurrences: played.ledger.as_ref().map(occurrences),
         runs: Runs {
             attempts: runs.len(),
+            unjudged: match &played.ledger {
+                Some(ledger) => unjudged(runs, ledger),
+                None => 0,
+            },
             takeovers: findings.takeovers.len(),
             again: findings.again,
             slowest_takeover_seconds: checker::slowest(&findings, setup.lease_ttl())
@@ -215,6 +228,7 @@ pub(super) fn judge(
         },
         laws: Law::ALL
             .into_iter()
+            .filter(|law| played.ledger.is_some() || !law.is_of_the_ledger())
             .map(|law| (law, findings.count(law)))
             .collect(),
         plain_locks: vec![
@@ -246,6 +260,20 @@ fn outcome(
     if played.interrupted {
         return (Outcome::Interrupted, None);
     }
+    if let Some(forgot) = played.ledger.as_ref().and_then(|ledger| ledger.forgot) {
+        let because = match forgot {
+            Some(born) => format!("its ledger began anew at {born}, without what was due before"),
+            None => "its ledger is gone".to_owned(),
+        };
+        return (Outcome::StoreForgot, Some(because));
+    }
+    if findings.unwritten > 0 {
+        let because = format!(
+            "jobs of {} occurrences could not write down what they did: is there room in the temporary directory (TMPDIR)?",
+            findings.unwritten
+        );
+        return (Outcome::NothingSeen, Some(because));
+    }
     let idle = jobs
         .iter()
         .find(|job| !runs.iter().any(|run| run.job == job.name));
@@ -264,16 +292,32 @@ fn outcome(
     if played.faults.values().sum::<usize>() == 0 {
         return (Outcome::NothingSeen, Some("nothing was hurt".to_owned()));
     }
+    let fates = played.ledger.as_ref().map(occurrences).unwrap_or_default();
+    if fates.missed * MISSED_AT_MOST > fates.due {
+        let because = format!(
+            "{} of {} occurrences were missed: the store or this host was away for too long",
+            fates.missed, fates.due
+        );
+        return (Outcome::NothingSeen, Some(because));
+    }
     (Outcome::Held, None)
 }
 
-fn occurrences(played: &Played) -> Occurrences {
+/// Attempts of what fell due before the replicas were all at work, or after the last look at the time.
+fn unjudged(runs: &[Run], ledger: &Ledger) -> usize {
+    let judged: HashSet<(&str, Timestamp)> =
+        ledger.due.iter().map(|due| (due.job, due.at)).collect();
+    let is_judged = |run: &&Run| judged.contains(&(run.job.as_str(), run.scheduled_at));
+    runs.len() - runs.iter().filter(is_judged).count()
+}
+
+fn occurrences(ledger: &Ledger) -> Occurrences {
     let count = |is_one: fn(&Fate) -> bool| {
-        let due = played.due.iter();
+        let due = ledger.due.iter();
         due.filter(|due| is_one(&due.fate)).count()
     };
     Occurrences {
-        due: played.due.len(),
+        due: ledger.due.len(),
         succeeded: count(|fate| *fate == Fate::Succeeded),
         skipped: count(|fate| *fate == Fate::Skipped),
         missed: count(|fate| *fate == Fate::Missed),
@@ -415,14 +459,27 @@ mod tests {
             }),
             Outcome::NothingSeen
         );
-        let open = |played: &mut Played, _: &mut Vec<Run>| {
-            played.due.push(checker::Due {
-                job: "short",
-                at: crate::scheduler::time::Timestamp::from_second(9),
-                fate: Fate::Open("it runs".to_owned()),
-            });
+        let with = |fate: Fate, forgot| {
+            outcome_of(|played, _| {
+                let due = checker::Due {
+                    job: "short",
+                    at: Timestamp::from_second(9),
+                    fate,
+                };
+                played.ledger = Some(Ledger {
+                    due: vec![due],
+                    forgot,
+                });
+            })
         };
-        assert_eq!(outcome_of(open), Outcome::Unsettled);
+        assert_eq!(
+            with(Fate::Open("it runs".to_owned()), None),
+            Outcome::Unsettled
+        );
+        assert_eq!(with(Fate::Unwritten, None), Outcome::NothingSeen);
+        assert_eq!(with(Fate::Missed, None), Outcome::NothingSeen);
+        assert_eq!(with(Fate::Skipped, None), Outcome::Held);
+        assert_eq!(with(Fate::Skipped, Some(None)), Outcome::StoreForgot);
         assert_eq!(
             outcome_of(|played, _| played.faults.clear()),
             Outcome::NothingSeen

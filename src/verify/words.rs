@@ -71,8 +71,10 @@ pub fn verdict(verdict: &Verdict) -> String {
         Outcome::Held => "HELD: all that soloist promises held".to_owned(),
         Outcome::Violated => "VIOLATED: a promise did not hold".to_owned(),
         Outcome::Interrupted => {
-            "INTERRUPTED: nothing was violated so far, which is no verdict: the ledger was not looked at"
-                .to_owned()
+            "INTERRUPTED: nothing was violated so far, which is no verdict".to_owned()
+        }
+        Outcome::StoreForgot => {
+            "STORE FORGOT: it lost what it had acknowledged, and there is no verdict".to_owned()
         }
         Outcome::StoreLost => "STORE LOST: it went away, and there is no verdict".to_owned(),
         Outcome::Unsettled => {
@@ -87,18 +89,22 @@ pub fn verdict(verdict: &Verdict) -> String {
     for (name, what) in figures(verdict) {
         let _ = writeln!(text, "  {name:<42} {what}");
     }
+    text.push('\n');
     for violation in &verdict.violations {
-        let _ = writeln!(
-            text,
-            "\nviolated: {}: {}",
-            violation.law.words(),
-            violation.what
-        );
+        let law = violation.law.words();
+        let _ = writeln!(text, "violated: {law}: {}", violation.what);
+    }
+    let more = verdict.laws.values().sum::<usize>();
+    let more = more.saturating_sub(verdict.violations.len());
+    if more > 0 {
+        let _ = writeln!(text, "and {more} more");
     }
     for open in &verdict.open {
-        let _ = writeln!(text, "\nstill open: {open}");
+        let _ = writeln!(text, "still open: {open}");
     }
-    text.push('\n');
+    if !verdict.violations.is_empty() || !verdict.open.is_empty() {
+        text.push('\n');
+    }
     for plain in &verdict.plain_locks {
         let _ = writeln!(text, "{}", told(plain));
     }
@@ -120,24 +126,33 @@ fn figures(verdict: &Verdict) -> Vec<(String, String)> {
     for (fault, count) in &verdict.faults {
         row(&format!("  {}", fault.words()), number(*count));
     }
-    let due = &verdict.occurrences;
-    row("occurrences due", number(due.due));
-    for (name, count) in [
-        ("  succeeded", due.succeeded),
-        ("  skipped: the one before was unfinished", due.skipped),
-        ("  missed: nobody could start them", due.missed),
-        ("  closed unfinished: at most once", due.closed),
-    ] {
-        row(name, number(count));
+    match &verdict.occurrences {
+        None => row("occurrences due", "the ledger was not looked at".to_owned()),
+        Some(due) => {
+            row("occurrences due", number(due.due));
+            for (name, count) in [
+                ("  succeeded", due.succeeded),
+                ("  skipped: the one before was unfinished", due.skipped),
+                ("  missed: nobody could start them", due.missed),
+                ("  closed unfinished: at most once", due.closed),
+            ] {
+                row(name, number(count));
+            }
+        }
     }
     let runs = &verdict.runs;
     row("attempts started", number(runs.attempts));
     row("  after one that broke off", number(runs.takeovers));
     row("  after one whose end was not recorded", number(runs.again));
+    row(
+        "  of before and after what is judged",
+        number(runs.unjudged),
+    );
     let slowest = runs.slowest_takeover_seconds;
-    let slowest = slowest.map_or("none had to be in time".to_owned(), |slowest| {
-        format!("{slowest:>6.1}s, bound {:.1}s", runs.takeover_bound_seconds)
-    });
+    let slowest = slowest.map_or(
+        "none while another replica was well".to_owned(),
+        |slowest| format!("{slowest:>6.1}s, bound {:.1}s", runs.takeover_bound_seconds),
+    );
     row("slowest takeover", slowest);
     row("promises broken", number(verdict.laws.values().sum()));
     for (law, count) in &verdict.laws {
@@ -194,7 +209,7 @@ fn left(verdict: &Verdict) -> String {
             .why
             .as_deref()
             .unwrap_or("they could not be deleted");
-        let _ = writeln!(text, "these may be left ({why}):");
+        let _ = writeln!(text, "these may be left, to be deleted by hand ({why}):");
         for name in &cleanup.left {
             let _ = writeln!(text, "  {name}");
         }

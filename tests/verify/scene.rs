@@ -106,6 +106,22 @@ impl Place {
         self.wait(|all| all.len() >= count)
     }
 
+    /// Waits until jobs have written down so many lines.
+    pub(crate) fn wait_for_lines(&self, count: usize) {
+        let is_log = |path: &Path| path.extension().is_some_and(|kind| kind == "log");
+        let lines = || -> usize {
+            let dirs = self.files().into_iter().map(|name| self.path().join(name));
+            let files = dirs
+                .filter_map(|dir| fs::read_dir(dir).ok())
+                .flatten()
+                .flatten();
+            let logs = files.map(|entry| entry.path()).filter(|path| is_log(path));
+            logs.map(|path| fs::read_to_string(path).unwrap_or_default().lines().count())
+                .sum()
+        };
+        self.wait(|_| lines() >= count);
+    }
+
     /// Waits until nobody is left of it.
     pub(crate) fn wait_until_empty(&self) {
         self.wait(<[Process]>::is_empty);

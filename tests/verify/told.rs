@@ -2,6 +2,8 @@
 
 use rustix::process::Signal;
 
+use test_support::machine::alone;
+
 use crate::scene::{Place, dump, server_with_data};
 
 #[test]
@@ -51,6 +53,32 @@ fn of_one_that_is_killed_no_process_is_left() {
 fn dump_names(server: &test_support::redis::RedisServer) -> Vec<String> {
     let keys = server.command(&["KEYS", "*"]);
     keys.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_store_that_forgets_is_told_and_its_losses_are_nobody_elses() {
+    let _alone = alone();
+    let (place, server) = (Place::new(), server_with_data());
+    let words = ["--duration", "12s", "--replicas", "3", "--json"];
+    let started = place.start(&server.url(), &words);
+    place.wait_for_processes(7);
+    // All are at work, and what has run is to be forgotten.
+    place.wait_for_lines(400);
+    server.command(&["FLUSHALL"]);
+    let ended = started.wait();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let json = ended.json();
+    assert_eq!(json["outcome"], "store_forgot", "{json:#}");
+    assert_eq!(json["laws"]["lost"], 0, "{json:#}");
+    assert!(
+        json["because"]
+            .as_str()
+            .is_some_and(|why| why.contains("began anew")),
+        "{json:#}"
+    );
+    let said = "writes     the namespace soloist-verify-";
+    assert!(ended.stderr.contains(said), "{ended:?}");
+    assert_eq!(dump(&server), []);
 }
 
 #[test]

@@ -7,10 +7,10 @@ use crate::verify::plan::{FEWEST_REPLICAS, LONGEST, MOST_REPLICAS, SHORTEST};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct VerifyArgs {
-    /// For how long jobs fall due, and replicas are hurt.
-    #[arg(long, default_value = "60s", value_name = "T", value_parser = read_duration)]
+    /// For how long jobs fall due, and replicas are hurt: from 8s to 1h.
+    #[arg(long, default_value = "60s", value_name = "T", value_parser = read_duration, allow_hyphen_values = true)]
     pub(crate) duration: Duration,
-    /// How many replicas are started.
+    /// How many replicas are started: from 2 to 20.
     #[arg(
         long,
         default_value_t = 5,
@@ -22,7 +22,7 @@ pub(crate) struct VerifyArgs {
     /// quite the same [default: another one each time].
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Print the verdict as JSON, and nothing else.
+    /// Print the verdict as JSON; what will be done is told on stderr.
     #[arg(long)]
     pub(crate) json: bool,
 }

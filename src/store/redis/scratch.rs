@@ -11,8 +11,13 @@ use super::RedisStore;
 use super::fault::Fault;
 use super::keys::Keys;
 use super::reply::Misread;
+use super::server::{field, text_of};
 use crate::scheduler::job::JobName;
 use crate::store::StoreError;
+
+/// What a server is to have left of its `maxmemory`, in bytes: what is written, connections and
+/// their buffers came to 2 MB in a minute with five replicas.
+const ROOM: u64 = 32 << 20;
 
 impl RedisStore {
     /// Every key of the namespace, with those of plain locks.
@@ -27,6 +32,42 @@ impl RedisStore {
         format!("~{keys} &{keys}")
     }
 
+    /// Whether a self-test finds room in the server: one whose memory is short deletes keys of others,
+    /// or refuses what they write. Who may not ask is told nothing.
+    pub(in crate::store) async fn has_room(&self) -> Result<(), StoreError> {
+        let mut commands = redis::pipe();
+        commands.cmd("INFO").arg("memory");
+        let Ok(answers) = self.asking.send(commands).await else {
+            return Ok(());
+        };
+        let text = answers.first().map(text_of).unwrap_or_default();
+        let number = |name: &str| field(&text, name)?.parse::<u64>().ok();
+        let (Some(most @ 1..), Some(used)) = (number("maxmemory"), number("used_memory")) else {
+            return Ok(());
+        };
+        if most.saturating_sub(used) >= ROOM {
+            return Ok(());
+        }
+        let policy = field(&text, "maxmemory_policy").unwrap_or_default();
+        let does = match policy {
+            "" | "noeviction" => "would refuse what others write",
+            _ => "would delete keys of others",
+        };
+        Err(Fault::refused(
+            &self.place,
+            format!(
+                "of its {} MiB (maxmemory) {} are used: while a self-test takes some, it {does}",
+                most >> 20,
+                used >> 20
+            ),
+            format!(
+                "test on a server with {} MiB to spare, or raise maxmemory",
+                ROOM >> 20
+            ),
+        )
+        .error)
+    }
+
     /// Deletes every key of the namespace; answers how many were there.
     pub(in crate::store) async fn unlink_scratch(
         &self,
@@ -36,7 +77,7 @@ impl RedisStore {
         let mut commands = redis::pipe();
         let keys = self.scratch_keys(jobs, locks);
         commands.cmd("UNLINK").arg(&keys);
-        match self.plain(commands).await? {
+        match self.once(commands, "delete keys", "+unlink").await? {
             Value::Int(count) => Ok(count),
             _ => Err(Fault::misread(&self.place, &Misread::Form).error),
         }
@@ -63,8 +104,14 @@ impl RedisStore {
         self.plain(commands).await.map(|_| ())
     }
 
-    /// Sends one command.
+    /// Sends one command of the plain lock.
     async fn plain(&self, command: Pipeline) -> Result<Value, StoreError> {
+        let rule = "+set +del, which nothing else needs";
+        self.once(command, "use a plain lock", rule).await
+    }
+
+    /// Sends one command, for which the user may have no permission.
+    async fn once(&self, command: Pipeline, what: &str, rule: &str) -> Result<Value, StoreError> {
         let answers = self.asking.send(command).await;
         let answers = answers.map_err(|fault| match fault.denied {
             // None of it is what replicas need.
@@ -72,8 +119,8 @@ impl RedisStore {
                 let user = self.connector.login().name();
                 Fault::refused(
                     &self.place,
-                    format!("the user `{user}` may not use a plain lock (NOPERM)"),
-                    "allow it with +set +del, which nothing else needs",
+                    format!("the user `{user}` may not {what} (NOPERM)"),
+                    format!("allow it with {rule}"),
                 )
                 .error
             }

@@ -195,7 +195,10 @@ fn long_lost() -> Vec<Scenario> {
         holds(
             "wipe-forward",
             "all data are lost, and the store's clock steps forward, two occurrences",
-            PLAIN.of_two_instants().loses(Wipe::Empty).steps(Jump::Forward),
+            PLAIN
+                .of_two_instants()
+                .loses(Wipe::Empty)
+                .steps(Jump::Forward),
             COMES_BACK,
         ),
         holds(
