@@ -22,6 +22,7 @@ mod dice;
 mod evidence;
 mod fleet;
 mod ledger;
+mod outcome;
 pub mod part;
 mod plain;
 pub mod plan;
@@ -40,8 +41,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 pub use self::checker::{Law, PlainFindings, Violation};
+pub use self::outcome::Outcome;
 pub use self::plan::{Fault, Setup};
-pub use self::verdict::{Answers, Cleanup, Occurrences, Outcome, Plain, Runs, Verdict};
+pub use self::verdict::{Answers, Cleanup, Occurrences, Plain, Runs, Verdict};
 
 use crate::clock::Clock;
 use crate::store::StoreError;

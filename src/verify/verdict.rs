@@ -11,40 +11,19 @@ use serde::Serialize;
 use super::checker::{self, Evidence, Fate, Findings, Law, PlainFindings, Violation};
 use super::evidence::Run;
 use super::ledger::Ledger;
+use super::outcome::{Outcome, outcome};
 use super::plain::{Ran, SKEW};
 use super::plan::{Fault, JobPlan, Setup};
-use super::stage::{Played, SETTLING};
+use super::stage::Played;
 use crate::scheduler::margins::Margins;
 use crate::scheduler::time::{Timestamp, short_duration, to_seconds};
 
 /// How many violations are told one by one.
 const TOLD: usize = 10;
-/// Of so many occurrences one may be missed; where more are, little was tried.
-const MISSED_AT_MOST: usize = 3;
 /// From which difference on people want to know.
 const SKEWED_MS: i64 = 1000;
 /// A host that wakes those who wait so late is too busy to say much of the store.
 const LATE: Duration = Duration::from_millis(300);
-
-/// What came of it, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// All that is promised held.
-    Held,
-    /// Something did not.
-    Violated,
-    /// It was cut short before it could tell.
-    Interrupted,
-    /// The store went away and stayed away.
-    StoreLost,
-    /// The store lost what it had acknowledged.
-    StoreForgot,
-    /// Something was late, and may yet come to its end.
-    Unsettled,
-    /// Too little ran, or could be written down, to say anything.
-    NothingSeen,
-}
 
 /// All of it.
 #[derive(Clone, Debug, Serialize)]
@@ -214,18 +193,7 @@ pub(super) fn judge(
         seconds: to_seconds(played.lasted),
         faults,
         occurrences: played.ledger.as_ref().map(occurrences),
-        runs: Runs {
-            attempts: runs.len(),
-            unjudged: match &played.ledger {
-                Some(ledger) => unjudged(runs, ledger),
-                None => 0,
-            },
-            takeovers: findings.takeovers.len(),
-            again: findings.again,
-            slowest_takeover_seconds: checker::slowest(&findings, setup.lease_ttl())
-                .map(|(slowest, _)| to_seconds(slowest)),
-            takeover_bound_seconds: to_seconds(checker::bound(setup.lease_ttl())),
-        },
+        runs: runs_of(setup, played, runs, &findings),
         laws: Law::ALL
             .into_iter()
             .filter(|law| played.ledger.is_some() || !law.is_of_the_ledger())
@@ -245,62 +213,19 @@ pub(super) fn judge(
     }
 }
 
-fn outcome(
-    findings: &Findings,
-    jobs: &[JobPlan],
-    played: &Played,
-    runs: &[Run],
-) -> (Outcome, Option<String>) {
-    if !findings.violations.is_empty() {
-        return (Outcome::Violated, None);
+fn runs_of(setup: &Setup, played: &Played, runs: &[Run], findings: &Findings) -> Runs {
+    Runs {
+        attempts: runs.len(),
+        unjudged: match &played.ledger {
+            Some(ledger) => unjudged(runs, ledger),
+            None => 0,
+        },
+        takeovers: findings.takeovers.len(),
+        again: findings.again,
+        slowest_takeover_seconds: checker::slowest(findings, setup.lease_ttl())
+            .map(|(slowest, _)| to_seconds(slowest)),
+        takeover_bound_seconds: to_seconds(checker::bound(setup.lease_ttl())),
     }
-    if let Some(error) = &played.lost_store {
-        return (Outcome::StoreLost, Some(error.to_string()));
-    }
-    if played.interrupted {
-        return (Outcome::Interrupted, None);
-    }
-    if let Some(forgot) = played.ledger.as_ref().and_then(|ledger| ledger.forgot) {
-        let because = match forgot {
-            Some(born) => format!("its ledger began anew at {born}, without what was due before"),
-            None => "its ledger is gone".to_owned(),
-        };
-        return (Outcome::StoreForgot, Some(because));
-    }
-    if findings.unwritten > 0 {
-        let because = format!(
-            "jobs of {} occurrences could not write down what they did: is there room in the temporary directory (TMPDIR)?",
-            findings.unwritten
-        );
-        return (Outcome::NothingSeen, Some(because));
-    }
-    let idle = jobs
-        .iter()
-        .find(|job| !runs.iter().any(|run| run.job == job.name));
-    if let Some(job) = idle {
-        let because = format!("the job {} never ran", job.name);
-        return (Outcome::NothingSeen, Some(because));
-    }
-    if !findings.open.is_empty() {
-        let because = format!(
-            "{} occurrences were still open {} after the last one fell due",
-            findings.open.len(),
-            short_duration(SETTLING)
-        );
-        return (Outcome::Unsettled, Some(because));
-    }
-    if played.faults.values().sum::<usize>() == 0 {
-        return (Outcome::NothingSeen, Some("nothing was hurt".to_owned()));
-    }
-    let fates = played.ledger.as_ref().map(occurrences).unwrap_or_default();
-    if fates.missed * MISSED_AT_MOST > fates.due {
-        let because = format!(
-            "{} of {} occurrences were missed: the store or this host was away for too long",
-            fates.missed, fates.due
-        );
-        return (Outcome::NothingSeen, Some(because));
-    }
-    (Outcome::Held, None)
 }
 
 /// Attempts of what fell due before the replicas were all at work, or after the last look at the time.
@@ -311,7 +236,7 @@ fn unjudged(runs: &[Run], ledger: &Ledger) -> usize {
     runs.len() - runs.iter().filter(is_judged).count()
 }
 
-fn occurrences(ledger: &Ledger) -> Occurrences {
+pub(super) fn occurrences(ledger: &Ledger) -> Occurrences {
     let count = |is_one: fn(&Fate) -> bool| {
         let due = ledger.due.iter();
         due.filter(|due| is_one(&due.fate)).count()

@@ -41,14 +41,14 @@ impl RedisStore {
             return Ok(());
         };
         let text = answers.first().map(text_of).unwrap_or_default();
-        let number = |name: &str| field(&text, name)?.parse::<u64>().ok();
+        let number = |name: &str| field(text, name)?.parse::<u64>().ok();
         let (Some(most @ 1..), Some(used)) = (number("maxmemory"), number("used_memory")) else {
             return Ok(());
         };
         if most.saturating_sub(used) >= ROOM {
             return Ok(());
         }
-        let policy = field(&text, "maxmemory_policy").unwrap_or_default();
+        let policy = field(text, "maxmemory_policy").unwrap_or_default();
         let does = match policy {
             "" | "noeviction" => "would refuse what others write",
             _ => "would delete keys of others",
