@@ -66,8 +66,9 @@ impl Reader<'_> {
 /// and of those the defaults.
 pub(super) fn literal_parts(written: &str) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
-    let end = written.len().saturating_sub(1);
-    let mut at = 1.min(end);
+    // What should be quotes may be anything in a text that is no TOML.
+    let end = written.char_indices().last().map_or(0, |(last, _)| last);
+    let mut at = written.chars().next().map_or(0, char::len_utf8).min(end);
     while let Some(found) = written[at..end].find("${") {
         parts.push(at..at + found);
         let start = at + found;
@@ -121,6 +122,10 @@ mod tests {
             ("\"${B secret\"", "\"${********\""),
             ("\"\"", "\"\""),
             ("'a'", "'*'"),
+            // No string of TOML, as a text may have it in which that is told.
+            ("ޗa${B", "ޗ*${B"),
+            ("ޗ", "ޗ"),
+            ("", ""),
         ] {
             let mut text = written.to_owned();
             for part in literal_parts(written) {

@@ -237,11 +237,12 @@ fn length_of_rest(before: &str, rest: &str) -> usize {
     rest.len()
 }
 
-/// Whether it is the URL of a socket, without `//`.
+/// Whether it is the URL of a socket that names no user in front of its path.
 fn is_bare_socket(url: &str) -> bool {
     let parts = url.split_once(':');
     parts.is_some_and(|(scheme, rest)| {
-        scheme.to_ascii_lowercase().ends_with("unix") && !rest.starts_with("//")
+        let has_path_alone = !rest.starts_with("//") || rest.starts_with("///");
+        scheme.to_ascii_lowercase().ends_with("unix") && has_path_alone
     })
 }
 
@@ -304,6 +305,10 @@ mod tests {
                 "redis+unix:/run/r?pass=***&db=2",
             ),
             ("unix:/run/r?pass=p://w@", "unix:/run/r?pass=***"),
+            (
+                "unix:///run/r?user=ops:eu@shop&pass=secret",
+                "unix:///run/r?user=ops:eu@shop&pass=***",
+            ),
             ("jdbc:redis://u:pw@h", "jdbc:redis://u:***@h"),
             ("sqlite:/var/lib/soloist.db", "sqlite:/var/lib/soloist.db"),
             ("memory:", "memory:"),

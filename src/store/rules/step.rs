@@ -121,6 +121,7 @@ impl<'s, 'c> Step<'s, 'c> {
     /// Everything up to `at` is settled. Of what was not: what is due in a suspension is skipped.
     pub(super) fn settle(&mut self, at: Timestamp) {
         let before = |one: &Suspension| one.until < at;
+        self.drop_settled_suspensions();
         while let Some(first) = self.record.suspensions.first().filter(|one| before(one)) {
             let until = first.until;
             self.pass_over(
@@ -137,8 +138,14 @@ impl<'s, 'c> Step<'s, 'c> {
     fn settle_all(&mut self, at: Timestamp) {
         let settled = self.record.settled_until.max(at);
         self.record.settled_until = settled;
-        self.record.suspensions.retain(|one| one.until > settled);
+        self.drop_settled_suspensions();
         self.record.lost_until.take_if(|lost| *lost <= settled);
+    }
+
+    /// Where they are passed over one by one, one that is settled would stay the first for ever.
+    pub(super) fn drop_settled_suspensions(&mut self) {
+        let settled = self.record.settled_until;
+        self.record.suspensions.retain(|one| one.until > settled);
     }
 
     /// Writes the line of a shard's attempt that is over.

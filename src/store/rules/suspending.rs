@@ -94,6 +94,7 @@ impl Step<'_, '_> {
 
     /// Skips what fell due in suspensions before which nothing is left.
     pub(super) fn settle_suspensions(&mut self, job: &JobName) {
+        self.drop_settled_suspensions();
         while let Some(first) = self.record.suspensions.first() {
             let (since, until) = (first.since, first.until);
             if self.leaves_something(job, since) {
