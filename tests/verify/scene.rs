@@ -106,7 +106,7 @@ impl Place {
         self.wait(|all| all.len() >= count)
     }
 
-    /// Waits until jobs have written down so many lines.
+    /// Waits until jobs have written down so many lines more.
     pub(crate) fn wait_for_lines(&self, count: usize) {
         let is_log = |path: &Path| path.extension().is_some_and(|kind| kind == "log");
         let lines = || -> usize {
@@ -119,7 +119,8 @@ impl Place {
             logs.map(|path| fs::read_to_string(path).unwrap_or_default().lines().count())
                 .sum()
         };
-        self.wait(|_| lines() >= count);
+        let before = lines();
+        self.wait(|_| lines() >= before + count);
     }
 
     /// Waits until nobody is left of it.
