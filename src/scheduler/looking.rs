@@ -36,7 +36,7 @@ impl Scheduler {
         let known = answer.token.max(highest.unwrap_or_default());
         self.token_floor = self.token_floor.max(known);
         self.remember_grace(&answer, sent);
-        self.remember_birth(answer.born);
+        self.remember_birth(answer.born, now);
         self.heard_of_grace(answer.grace);
         self.placement.learn(answer.peers.clone());
         self.look_at_tables(&answer, sent, now);

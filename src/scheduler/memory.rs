@@ -19,8 +19,10 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::job::JobName;
-use super::lease::{Claim, ClaimAnswer, Enrolment, Force, Origin, Registration, Seen, SeenPause};
-use super::time::Timestamp;
+use super::lease::{
+    Claim, ClaimAnswer, Enrolment, Force, Origin, Registration, Scope, Seen, SeenPause,
+};
+use super::time::{BootTime, Timestamp};
 use super::{Purpose, Scheduler};
 
 /// What is remembered.
@@ -129,9 +131,13 @@ impl Known {
 
 impl Scheduler {
     /// A ledger that began anew since it was looked at last may have lost the jobs with their
-    /// schedules, and what people ordered. It is told of them again.
-    pub(super) fn remember_birth(&mut self, born: Timestamp) {
+    /// schedules, and what people ordered. It is told of them again. And it may have leases again of
+    /// which nobody knows, abandoned for so long that looks pass them over.
+    pub(super) fn remember_birth(&mut self, born: Timestamp, now: BootTime) {
         let before = self.born.replace(born);
+        if before.is_some_and(|before| before != born) {
+            self.watch.look_now(Scope::All, now);
+        }
         if before.is_some_and(|before| before < born) && self.may_enrol() {
             let mut enrolments = self.table.enrolments();
             for one in &mut enrolments {

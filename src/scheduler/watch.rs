@@ -290,9 +290,10 @@ fn watch_delay(ttl: Duration) -> Duration {
     Margins::of(ttl.clamp(super::margins::SHORTEST_TTL, super::margins::LONGEST_TTL)).watch_delay()
 }
 
-/// Whether a lease ran out too long ago for a look to show it.
+/// Whether a lease ran out so long ago that a look may not show it. What hides a record is the earliest of
+/// its instants, such as the end of a wait, which may be hours before that of its lease.
 fn is_abandoned(watched: &Watched, store_now: Timestamp) -> bool {
-    watched.held.sighting.deadline <= store_now - ABANDONED_AFTER
+    watched.held.sighting.deadline <= store_now - ABANDONED_AFTER / 2
 }
 
 /// Whether a lease lasts for longer than any that is granted or renewed now: the store's clock

@@ -165,8 +165,12 @@ impl<'a> Call<'a> {
     /// What is left of a grace window: by the store's clock, and by that of a caller who has seen
     /// it. A jump forward must not end it before holders had their time.
     pub(super) fn grace(&self) -> Duration {
-        let left = self.group.grace_until.saturating_since(self.now);
-        left.max(self.caller.held_back)
+        self.window().max(self.caller.held_back)
+    }
+
+    /// The same by the store's clock alone.
+    fn window(&self) -> Duration {
+        self.group.grace_until.saturating_since(self.now)
     }
 
     /// What was due by then may have been granted by a process of which this one knows nothing.

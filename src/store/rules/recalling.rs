@@ -29,7 +29,13 @@ impl Step<'_, '_> {
     /// is paused again by that.
     pub(super) fn recall(&mut self, enrolment: &Enrolment) -> bool {
         let seen = &enrolment.seen;
-        if self.known && self.call.grace().is_zero() {
+        // What its sender gave up, or a copy of it, is of another time: since then the window may have
+        // ended, and the pause too.
+        let window = match self.call.expired() {
+            true => self.call.window(),
+            false => self.call.grace(),
+        };
+        if self.known && window.is_zero() {
             return false;
         }
         if let Some(until) = seen.settled_until {

@@ -90,7 +90,10 @@ impl World {
             } => {
                 for (claim, answer) in claims.iter().zip(&told.answer) {
                     if let ClaimAnswer::Granted(grant) = answer {
-                        self.check_grant(claim);
+                        // Where it is heard again, its sender has its answer, or gave up.
+                        if !self.deadlines.contains_key(&claim.run_id) {
+                            self.check_grant(claim);
+                        }
                         self.note_lease(claim.run_id, grant.remaining);
                     }
                 }
@@ -110,11 +113,13 @@ impl World {
         }
     }
 
-    /// The store's clock has milliseconds.
+    /// The store's clock has milliseconds. What it says of a lease to a copy of an older request, when it
+    /// has lost data or its clock was set, takes nothing from what the holder was told.
     fn note_lease(&mut self, run_id: RunId, remaining: Duration) {
         let now = u64::try_from(self.now.as_millis()).expect("a short simulation");
         let until = Duration::from_millis(now) + remaining;
-        self.deadlines.insert(run_id, until);
+        let known = self.deadlines.entry(run_id).or_default();
+        *known = (*known).max(until);
     }
 
     /// Nobody is granted a job while an earlier attempt of it runs whose guard is yet to end,

@@ -182,6 +182,11 @@ impl Witness {
             "{job} {due}: granted although the job is paused"
         );
         self.deadlines.insert(claim.run_id, grant.deadline);
+        // By the policy that it is granted with; its replica may have another table by its start.
+        if claim.on_crash != OnCrash::Skip {
+            let shard = (job.to_string(), due, claim.shard);
+            self.may_run_again.insert(shard);
+        }
     }
 }
 
