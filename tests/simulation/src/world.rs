@@ -292,8 +292,11 @@ impl World {
     }
 
     fn set_store_clock(&self) {
-        let millis = i64::try_from(self.now.as_millis()).expect("a short simulation");
-        let reads = GENESIS_MS + millis + millis * self.clock_ppm / 1_000_000 + self.clock_shift_ms;
+        // Cut to milliseconds once: a clock that goes wrong has no coarser ones.
+        let nanos = i128::try_from(self.now.as_nanos()).expect("a short simulation");
+        let gone = nanos * (1_000_000 + i128::from(self.clock_ppm)) / 1_000_000;
+        let millis = i64::try_from(gone / 1_000_000).expect("a short simulation");
+        let reads = GENESIS_MS + millis + self.clock_shift_ms;
         self.store.set_clock(Timestamp::from_millis(reads));
     }
 
