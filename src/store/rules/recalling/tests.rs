@@ -35,6 +35,8 @@ struct Ledger {
     lines: Vec<Entry>,
     drawn: u128,
     on_crash: OnCrash,
+    /// By when callers wanted to be heard, and for how long they are held back.
+    terms: (Option<Timestamp>, Duration),
 }
 
 impl Ledger {
@@ -46,6 +48,7 @@ impl Ledger {
             lines: Vec::new(),
             drawn: 0,
             on_crash,
+            terms: (None, Duration::ZERO),
         };
         ledger.enrol(second, Seen::default());
         ledger
@@ -77,9 +80,9 @@ impl Ledger {
                 name: "a".to_owned(),
             },
             quarantine: GRACE,
-            held_back: Duration::ZERO,
+            held_back: self.terms.1,
             token_floor: FencingToken::default(),
-            send_by: None,
+            send_by: self.terms.0,
         };
         let clock_us = at(second).as_millis() * 1000;
         let mut call = Call::begin(&mut self.group, &caller, clock_us, life);
@@ -318,6 +321,29 @@ fn what_a_replica_has_seen_counts_for_nothing_where_nothing_was_lost() {
         },
     );
     assert_eq!(ledger.record, before);
+}
+
+#[test]
+fn a_pause_does_not_come_back_by_a_call_that_is_heard_when_the_window_is_over() {
+    for (heard_by, comes_back) in [(62, false), (64, true)] {
+        let mut ledger = Ledger::begun(0, OnCrash::Rerun);
+        ledger.order(5, OrderKind::Pause);
+        let pause = ledger.pause().expect("it is paused");
+        ledger.lose(None, 30);
+        ledger.enrol(31, Seen::default());
+        // Its sender was held back when it sent it: by 62 it has given up, by 64 the store's clock has
+        // jumped over the window.
+        ledger.terms = (Some(at(heard_by)), GRACE);
+        ledger.enrol(
+            63,
+            Seen {
+                settled_until: None,
+                pause: Some(SeenPause { pause, over: false }),
+                force: None,
+            },
+        );
+        assert_eq!(ledger.pause().is_some(), comes_back, "{heard_by}");
+    }
 }
 
 #[test]
