@@ -437,12 +437,13 @@ impl<'s> Step<'s> {
     }
 
     fn release(&mut self, release: &Request) -> Answer {
-        match self.standing_of(release) {
-            Some(Standing::Running) => {}
+        let since = match self.standing_of(release) {
+            Some(Standing::Running) => self.now,
             Some(Standing::Again | Standing::Ended) => return Answer::Released,
-            None if self.reassert(release) => {}
+            // It may have been heard before the loss too, and what follows it may have run.
+            None if self.reassert(release) => self.now.min(self.ledger.born),
             None => return Answer::Refused,
-        }
+        };
         self.ledger.token = self.ledger.token.max(release.token);
         let Some(current) = self.ledger.current else {
             return Answer::Refused;
@@ -450,7 +451,7 @@ impl<'s> Step<'s> {
         if release.outcome == Outcome::HandedOver {
             self.ledger.current = Some(Current {
                 standing: Standing::Again,
-                since: self.now,
+                since,
                 ..current
             });
         } else {
