@@ -120,7 +120,8 @@ impl Dispatcher {
             Ok(StoreEvent::Reconnected) | Err(RecvError::Lagged(_)) => {
                 self.take_in(Event::Disturbed);
             }
-            Err(RecvError::Closed) => {}
+            // Of leases, which this ledger has none of.
+            Ok(StoreEvent::Turn(_)) | Err(RecvError::Closed) => {}
         }
     }
 

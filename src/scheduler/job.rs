@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::lease::{Definition, Occurrence, Retention, Telling, Topics};
+use super::lease::{Definition, LeaseName, Occurrence, Retention, Telling, Topics};
 use super::notify::Notify;
 use super::policy::{CatchUp, Concurrency, Retry, Tags};
 use super::request::HttpRequest;
@@ -68,6 +68,17 @@ impl JobName {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// As what is kept of a lease is called, where a ledger keeps leases and no jobs.
+    pub(crate) fn of_lease(name: &LeaseName) -> Self {
+        Self(name.as_str().into())
+    }
+
+    /// What something is called in a ledger of jobs, or of leases.
+    pub(crate) fn in_ledger(text: &str) -> Option<Self> {
+        let lease = LeaseName::new(text).ok();
+        lease.map(|name| Self::of_lease(&name))
     }
 }
 

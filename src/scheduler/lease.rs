@@ -17,6 +17,7 @@ mod definition;
 mod ending;
 mod keeping;
 mod late;
+mod named;
 mod usage;
 mod written;
 
@@ -40,6 +41,10 @@ pub use self::definition::{Definition, Force, JobDigests, Lineage, PublishedTabl
 pub use self::ending::{AttemptDetail, Captured, Cause, Outcome, Output};
 pub use self::keeping::{Release, ReleaseAnswer, Renewal, RenewalAnswer, StopFor, StopOrder};
 pub use self::late::{LATE_AFTER, Late};
+pub use self::named::{
+    Busy, HeldName, Hold, LEASE_NAME_LENGTH_LIMIT, LeaseAnswer, LeaseName, LeaseNameError,
+    LeaseRequest, Mode, NAMES_PER_HOLD_LIMIT, NameState, WAITING_LIMIT,
+};
 pub use self::usage::{MeasuredOf, PeakMemory, Usage};
 pub use self::written::Written;
 

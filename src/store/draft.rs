@@ -169,17 +169,29 @@ impl<'r> Draft<'r> {
     /// # Panics
     /// When the step doesn't name the job: nobody has read its record.
     pub(super) fn record(&mut self, job: &JobName) -> Result<Option<Record>, Fault> {
-        let read = self.reading.records.get(job);
-        let read = read.expect("a step names the jobs that it touches");
-        self.item.read.insert(job.clone());
-        let written = self.changes.records.get(job).map(|kept| &kept.text);
+        self.read(job, Record::from_text)
+    }
+
+    /// What stands under a name, as the step has left it so far.
+    ///
+    /// # Panics
+    /// When the step doesn't name it: nobody has read it.
+    pub(super) fn read<R>(
+        &mut self,
+        name: &JobName,
+        from_text: impl Fn(&str) -> Option<R>,
+    ) -> Result<Option<R>, Fault> {
+        let read = self.reading.records.get(name);
+        let read = read.expect("a step names what it touches");
+        self.item.read.insert(name.clone());
+        let written = self.changes.records.get(name).map(|kept| &kept.text);
         let Some(text) = written.or(read.as_ref()) else {
             return Ok(None);
         };
-        let record = Record::from_text(text);
+        let record = from_text(text);
         record
             .map(Some)
-            .ok_or_else(|| Fault::Unreadable(job.clone()))
+            .ok_or_else(|| Fault::Unreadable(name.clone()))
     }
 
     /// What the record of a job becomes. It hangs on what it was, too.
@@ -187,18 +199,26 @@ impl<'r> Draft<'r> {
         if record.token > FencingToken::MAX {
             return Err(Fault::TokensUsedUp);
         }
-        let text = record.to_text();
-        let text = text.map_err(|_| Fault::Unreadable(job.clone()))?;
-        let agenda = record.agenda();
-        self.item.read.insert(job.clone());
+        self.set_text(job, record.to_text(), record.agenda())
+    }
+
+    /// What stands under a name from now on. It hangs on what stood there, too.
+    pub(super) fn set_text(
+        &mut self,
+        name: &JobName,
+        text: serde_json::Result<String>,
+        agenda: Option<Timestamp>,
+    ) -> Result<(), Fault> {
+        let text = text.map_err(|_| Fault::Unreadable(name.clone()))?;
+        self.item.read.insert(name.clone());
         self.item.wrote = true;
         let kept = Kept { text, agenda };
-        self.changes.records.insert(job.clone(), kept);
+        self.changes.records.insert(name.clone(), kept);
         Ok(())
     }
 
-    /// Forgets a job, with its lines and what those printed. A step that does so does nothing
-    /// else to the job.
+    /// Forgets what stands under a name, with its lines and what those printed. A step that does so
+    /// does nothing else there.
     pub(super) fn forget(&mut self, job: &JobName) {
         self.item.read.insert(job.clone());
         self.item.wrote = true;

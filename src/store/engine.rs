@@ -26,6 +26,15 @@ use crate::scheduler::lease::{
 };
 use crate::scheduler::time::Timestamp;
 
+/// Which of the ledgers of a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// That of the jobs: of what became of each occurrence.
+    Jobs,
+    /// That of named leases.
+    Leases,
+}
+
 /// The conditions of a step.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {

@@ -18,6 +18,7 @@ mod engine;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod history;
+mod leases;
 mod limits;
 pub mod memory;
 pub mod redis;
@@ -34,10 +35,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
+use uuid::Uuid;
 
 pub use self::history::AttemptRecord;
+pub use self::leases::LeaseStore;
 pub use self::scratch::{Detour, PlainLock, Scratch};
-pub use self::url::{open, open_with};
+pub use self::url::{open, open_leases, open_with};
 pub use self::withdrawal::Withdrawal;
 
 use crate::scheduler::job::JobName;
@@ -321,6 +324,8 @@ pub enum StoreEvent {
     StopAsked,
     /// A job was paused, or its pause ended.
     PauseChanged,
+    /// A hold that waits for leases may have them now.
+    Turn(Uuid),
     /// The connection was made anew: what happened meanwhile was not heard.
     Reconnected,
 }

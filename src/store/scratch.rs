@@ -11,6 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::engine::Part;
 use super::redis::RedisStore;
 use super::redis::quorum::QuorumStore;
 use super::url::{create_directory, default_path, sqlite_path};
@@ -79,7 +80,7 @@ impl Scratch {
         let url = url.unwrap_or_default();
         let is_quorum = SeveralUrl::parse(url).is_ok_and(|url| url.kind == Several::Quorum);
         let servers = match is_quorum {
-            true => QuorumStore::servers(url, namespace, options)?,
+            true => QuorumStore::servers(url, namespace, options, Part::Jobs)?,
             false => vec![RedisStore::open_with(url, namespace, options)?],
         };
         Ok(Self {

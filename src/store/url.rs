@@ -9,11 +9,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::engine::Part;
 use super::memory::MemoryStore;
 use super::redis::RedisStore;
 use super::redis::quorum::QuorumStore;
 use super::sqlite::SqliteStore;
-use super::{Store, StoreError};
+use super::{LeaseStore, Store, StoreError};
 use crate::clock::SystemClock;
 use crate::scheduler::job::check_name;
 use crate::store_url::{RedisUrl, Several, SeveralUrl, StoreOptions, redact};
@@ -33,27 +34,60 @@ pub fn open_with(
     namespace: &str,
     options: &StoreOptions,
 ) -> Result<Arc<dyn Store>, StoreError> {
-    let clock = Arc::new(SystemClock);
+    Ok(match place_of(url, namespace)? {
+        Place::File(path) => Arc::new(SqliteStore::open(&path, namespace, Arc::new(SystemClock))?),
+        Place::Memory => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
+        Place::Quorum(url) => Arc::new(QuorumStore::open(url, namespace, options)?),
+        Place::Redis(url) => Arc::new(RedisStore::open_with(url, namespace, options)?),
+    })
+}
+
+/// The store of named leases there. Nothing is connected or opened.
+///
+/// # Errors
+/// When the URL names no store, or the namespace can be none.
+pub fn open_leases(
+    url: Option<&str>,
+    namespace: &str,
+    options: &StoreOptions,
+) -> Result<Arc<dyn LeaseStore>, StoreError> {
+    let part = Part::Leases;
+    Ok(match place_of(url, namespace)? {
+        Place::File(path) => {
+            // No namespace has a colon.
+            let namespace = format!("{namespace}:leases");
+            Arc::new(SqliteStore::open(&path, &namespace, Arc::new(SystemClock))?)
+        }
+        Place::Memory => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
+        Place::Quorum(url) => Arc::new(QuorumStore::open_part(url, namespace, options, part)?),
+        Place::Redis(url) => Arc::new(RedisStore::open_part(url, namespace, options, part)?),
+    })
+}
+
+/// What a URL leads to.
+enum Place<'u> {
+    File(PathBuf),
+    Memory,
+    Quorum(&'u str),
+    Redis(&'u str),
+}
+
+fn place_of<'u>(url: Option<&'u str>, namespace: &str) -> Result<Place<'u>, StoreError> {
     let Some(url) = url else {
         let path = default_path(|name| std::env::var_os(name))?;
         check_namespace(namespace, "sqlite:")?;
         create_directory(&path)?;
-        return Ok(Arc::new(SqliteStore::open(&path, namespace, clock)?));
+        return Ok(Place::File(path));
     };
     check_namespace(namespace, &redact(url))?;
     match url.split_once(':') {
-        Some(("sqlite", path)) => {
-            let path = sqlite_path(url, path)?;
-            Ok(Arc::new(SqliteStore::open(&path, namespace, clock)?))
-        }
-        Some(("memory", "")) => Ok(Arc::new(MemoryStore::new(clock))),
+        Some(("sqlite", path)) => Ok(Place::File(sqlite_path(url, path)?)),
+        Some(("memory", "")) => Ok(Place::Memory),
         Some(("memory", _)) => Err(bad_url(url, "`memory:` takes nothing after it")),
         _ if SeveralUrl::parse(url).is_ok_and(|url| url.kind == Several::Quorum) => {
-            Ok(Arc::new(QuorumStore::open(url, namespace, options)?))
+            Ok(Place::Quorum(url))
         }
-        _ if RedisUrl::is_one(url) || SeveralUrl::is_one(url) => {
-            Ok(Arc::new(RedisStore::open_with(url, namespace, options)?))
-        }
+        _ if RedisUrl::is_one(url) || SeveralUrl::is_one(url) => Ok(Place::Redis(url)),
         Some(("postgres" | "mysql" | "etcd" | "zookeeper", _)) => {
             Err(bad_url(url, "not supported yet"))
         }

@@ -5,6 +5,7 @@
 
 use super::news::Spread;
 use crate::scheduler::job::JobName;
+use crate::store::engine::Part;
 
 /// The fields of the jobs hash that belong to no job. A job's name can't hold a `#`.
 pub(super) const GROUP_MARK: u8 = b'#';
@@ -54,9 +55,17 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// The keys of a namespace, whose news go everywhere.
+    /// The keys of a namespace's jobs, whose news go everywhere.
     pub(super) fn new(namespace: &str) -> Self {
-        let prefix = format!("soloist:{{{namespace}}}:");
+        Self::of(namespace, Part::Jobs)
+    }
+
+    /// The keys of a part of a namespace.
+    pub(super) fn of(namespace: &str, part: Part) -> Self {
+        let prefix = match part {
+            Part::Jobs => format!("soloist:{{{namespace}}}:"),
+            Part::Leases => format!("soloist:{{{namespace}}}:leases:"),
+        };
         let key = |part: &str| format!("{prefix}{part}");
         Self {
             jobs: key("jobs"),

@@ -67,7 +67,7 @@ use self::reading::Reader;
 use self::reply::{Misread, Standing};
 use self::step::Plan;
 use super::draft::{self, Draft};
-use super::engine::{Engine, Look, Room, Survey, Terms};
+use super::engine::{Engine, Look, Part, Room, Survey, Terms};
 use super::{AttemptRecord, Caller, EVENT_CAPACITY, ReplicaInfo, Scope, StoreError, StoreEvent};
 use crate::scheduler::job::{JobName, check_name};
 use crate::scheduler::lease::{Output, Replica, RunId};
@@ -114,14 +114,25 @@ impl RedisStore {
         namespace: &str,
         options: &StoreOptions,
     ) -> Result<Self, StoreError> {
+        Self::open_part(url, namespace, options, Part::Jobs)
+    }
+
+    /// The store of a part of what is there.
+    pub(super) fn open_part(
+        url: &str,
+        namespace: &str,
+        options: &StoreOptions,
+        part: Part,
+    ) -> Result<Self, StoreError> {
         let connector = place::parse(url, namespace, &options.tls)?;
-        Self::reached_by(connector, namespace, options.min_replicas_ack)
+        Self::reached_by(connector, namespace, part, options.min_replicas_ack)
     }
 
     /// The store in whatever server `connector` leads to.
     fn reached_by(
         connector: Arc<dyn Connector>,
         namespace: &str,
+        part: Part,
         acknowledgements: u32,
     ) -> Result<Self, StoreError> {
         let place = connector.place().to_owned();
@@ -131,7 +142,7 @@ impl RedisStore {
         })?;
         let keys = Keys {
             spread: connector.spread(),
-            ..Keys::new(namespace)
+            ..Keys::of(namespace, part)
         };
         let link = |timeout| Link::new(Arc::clone(&connector), timeout);
         Ok(Self {

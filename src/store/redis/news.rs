@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use uuid::Uuid;
+
 use crate::store::StoreEvent;
 
 const WORDS: [(&str, StoreEvent); 3] = [
@@ -32,10 +34,29 @@ impl Spread {
     }
 }
 
+/// What the word for somebody's turn begins with; its id follows.
+const TURN: &str = "turn:";
+
 /// What is published; empty where there are none.
 pub(super) fn message(news: &BTreeSet<StoreEvent>) -> String {
-    let told = WORDS.iter().filter(|(_, event)| news.contains(event));
-    told.map(|(word, _)| *word).collect::<Vec<_>>().join(" ")
+    let word = |event: &StoreEvent| match event {
+        StoreEvent::Turn(id) => Some(format!("{TURN}{id}")),
+        event => {
+            let known = WORDS.iter().find(|(_, known)| known == event);
+            known.map(|(word, _)| (*word).to_owned())
+        }
+    };
+    let words: Vec<String> = news.iter().filter_map(word).collect();
+    words.join(" ")
+}
+
+fn read_word(word: &str) -> Option<StoreEvent> {
+    let turn = word.strip_prefix(TURN);
+    if let Some(id) = turn.and_then(|id| Uuid::try_parse(id).ok()) {
+        return Some(StoreEvent::Turn(id));
+    }
+    let known = WORDS.iter().find(|(known, _)| *known == word);
+    known.map(|(_, event)| *event)
 }
 
 /// What a message says: an empty one nothing, as it is sent to find out whether one may. One that
@@ -44,9 +65,7 @@ pub(super) fn read(message: &str) -> Vec<StoreEvent> {
     if message.is_empty() {
         return Vec::new();
     }
-    let words: Vec<&str> = message.split(' ').collect();
-    let known = WORDS.iter().filter(|(word, _)| words.contains(word));
-    let news: Vec<_> = known.map(|(_, event)| *event).collect();
+    let news: Vec<_> = message.split(' ').filter_map(read_word).collect();
     match news.is_empty() {
         true => vec![StoreEvent::Opening],
         false => news,
@@ -64,6 +83,10 @@ mod tests {
             vec![StoreEvent::StopAsked],
             vec![StoreEvent::Opening, StoreEvent::StopAsked],
             vec![StoreEvent::StopAsked, StoreEvent::PauseChanged],
+            vec![
+                StoreEvent::Turn(Uuid::from_u128(7)),
+                StoreEvent::Turn(Uuid::from_u128(8)),
+            ],
         ] {
             assert_eq!(read(&message(&news.iter().copied().collect())), news);
         }

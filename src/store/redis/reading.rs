@@ -112,7 +112,7 @@ impl Reader {
         let fields = answers.first().and_then(items).unwrap_or_default();
         let mut jobs: Vec<JobName> = fields
             .iter()
-            .filter_map(|field| JobName::new(text(field)?).ok())
+            .filter_map(|field| JobName::in_ledger(text(field)?))
             .collect();
         jobs.sort();
         Ok(jobs)

@@ -5,8 +5,7 @@ use super::step::{Step, Unstarted};
 use super::{Call, is_of_before};
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::lease::{
-    AttemptDetail, Cause, Claim, ClaimAnswer, FencingToken, Grant, LATE_AFTER, Late, Origin,
-    Outcome,
+    AttemptDetail, Cause, Claim, ClaimAnswer, Grant, LATE_AFTER, Late, Origin, Outcome,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -228,15 +227,7 @@ impl Step<'_, '_> {
 
     pub(super) fn grant(&mut self, claim: &Claim) -> ClaimAnswer {
         let call = &mut *self.call;
-        let known = call.group.token.max(call.caller.token_floor);
-        let floor = known.max(self.record.token).get() + 1;
-        // One that is too large is not written down, and so not granted (`Draft::set_record`).
-        let token = match mutant!(TokenCounts) {
-            true => FencingToken::new(call.group.token.get() + 1),
-            false => FencingToken::new(floor.max(u64::try_from(call.now_us).unwrap_or(0))),
-        };
-        call.group.token = token;
-        call.group.clock_us = call.group.clock_us.max(call.now_us);
+        let token = call.draw_token(self.record.token);
         let (now, grace_until) = (call.now, call.group.grace_until);
         let deadline = now + claim.ttl;
         self.record.token = token;

@@ -181,7 +181,23 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn expired(&self) -> bool {
+    /// The token of a grant: above `known`, all that was granted, and all that the caller has
+    /// seen. One that is too large is not written down, and so not granted.
+    pub(super) fn draw_token(&mut self, known: FencingToken) -> FencingToken {
+        let group = &mut *self.group;
+        let known = known.max(group.token).max(self.caller.token_floor);
+        let time = u64::try_from(self.now_us).unwrap_or(0);
+        let token = match mutant!(TokenCounts) {
+            true => FencingToken::new(group.token.get() + 1),
+            false => FencingToken::new((known.get() + 1).max(time)),
+        };
+        group.token = token;
+        group.clock_us = group.clock_us.max(self.now_us);
+        token
+    }
+
+    /// The request came after its own deadline.
+    pub(super) fn expired(&self) -> bool {
         self.caller.send_by.is_some_and(|limit| self.now > limit)
     }
 }

@@ -312,7 +312,7 @@ pub(super) fn read_run_id(row: &Row<'_>, column: &str) -> Result<RunId, Fault> {
 
 pub(super) fn read_job(row: &Row<'_>, column: &str) -> Result<JobName, Fault> {
     let text: String = read(row, column)?;
-    JobName::new(&text).map_err(|_| unreadable(column, &text))
+    JobName::in_ledger(&text).ok_or_else(|| unreadable(column, &text))
 }
 
 fn read_replica(row: &Row<'_>, id: &str, name: &str) -> Result<Replica, Fault> {

@@ -40,6 +40,11 @@ pub(super) fn path(database: &Path, namespace: &str) -> PathBuf {
 
 /// Tells all who watch.
 pub(super) fn tell(path: &Path, event: StoreEvent) -> io::Result<()> {
+    let event = match event {
+        // A byte says nothing of whose: all who wait look.
+        StoreEvent::Turn(_) => StoreEvent::Opening,
+        other => other,
+    };
     let Some(kind) = KINDS.iter().position(|kind| *kind == event) else {
         return Ok(());
     };

@@ -56,7 +56,7 @@ use super::request::Peace;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{Output, Replica, RunId};
 use crate::store::draft::{self, Draft};
-use crate::store::engine::{Engine, Look, Room, Survey, Terms};
+use crate::store::engine::{Engine, Look, Part, Room, Survey, Terms};
 use crate::store::{
     AttemptRecord, Caller, EVENT_CAPACITY, ReplicaInfo, Scope, StoreError, StoreEvent,
 };
@@ -104,7 +104,17 @@ impl QuorumStore {
     /// # Errors
     /// [`StoreError::BadUrl`] when the URL, the namespace, or a file for TLS can't be one.
     pub fn open(url: &str, namespace: &str, options: &StoreOptions) -> Result<Self, StoreError> {
-        let members = Self::servers(url, namespace, options)?;
+        Self::open_part(url, namespace, options, Part::Jobs)
+    }
+
+    /// The store of a part of what is there.
+    pub(in crate::store) fn open_part(
+        url: &str,
+        namespace: &str,
+        options: &StoreOptions,
+        part: Part,
+    ) -> Result<Self, StoreError> {
+        let members = Self::servers(url, namespace, options, part)?;
         let place = SeveralUrl::parse(url).map_or_else(|_| redact(url), |url| url.to_string());
         Ok(Self::new(place, members))
     }
@@ -114,6 +124,7 @@ impl QuorumStore {
         url: &str,
         namespace: &str,
         options: &StoreOptions,
+        part: Part,
     ) -> Result<Vec<RedisStore>, StoreError> {
         let bad = |cause: String| StoreError::BadUrl {
             url: redact(url),
@@ -132,7 +143,7 @@ impl QuorumStore {
         };
         let member = |(host, port): &(String, u16)| {
             let server = nodes.server(host, *port).map_err(|fault| fault.error)?;
-            RedisStore::reached_by(Arc::new(server), namespace, 0)
+            RedisStore::reached_by(Arc::new(server), namespace, part, 0)
         };
         parsed.hosts.iter().map(member).collect()
     }

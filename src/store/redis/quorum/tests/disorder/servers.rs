@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{millis_below, throw};
+use crate::store::engine::Part;
 use crate::store::redis::RedisStore;
 use crate::store::redis::keys::{self, Keys};
 use crate::store::redis::quorum::QuorumStore;
@@ -89,7 +90,7 @@ impl Servers {
     pub(super) fn store(self: &Arc<Self>) -> QuorumStore {
         let member = |number| {
             let way = Arc::new(super::wire::Way::new(Arc::clone(self), number));
-            RedisStore::reached_by(way, NAMESPACE, 0).expect("a namespace")
+            RedisStore::reached_by(way, NAMESPACE, Part::Jobs, 0).expect("a namespace")
         };
         let members = (0..self.all.len()).map(member).collect();
         QuorumStore::new("redis+quorum://model".to_owned(), members)

@@ -1,0 +1,181 @@
+//! What is kept of one name: who has it, and who waits for it, in order.
+//!
+//! A name that nobody has or wants has no record: its next token is above all that the ledger ever
+//! granted anyway.
+//!
+//! Must never: change a form that another version may have written.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::scheduler::lease::{FencingToken, HeldName, Hold, LeaseName, Mode, NameState, Sighting};
+use crate::scheduler::time::Timestamp;
+
+/// How far ahead of anything that is written now a place in line may last: after a far step back
+/// of the store's clock those of before would last for as much.
+const STEP_BACK_TOLERATED: Duration = Duration::from_secs(60);
+
+/// How a name stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Record {
+    /// The highest of all its holders', also of those who are gone.
+    pub(super) token: FencingToken,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) holders: Vec<Holder>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) line: Vec<Waiting>,
+}
+
+/// Who has a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Holder {
+    pub(super) id: Uuid,
+    pub(super) owner: Uuid,
+    /// For people.
+    pub(super) by: String,
+    pub(super) mode: Mode,
+    pub(super) token: FencingToken,
+    pub(super) deadline: Timestamp,
+    pub(super) ttl: Duration,
+}
+
+/// Who stands in line for a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Waiting {
+    pub(super) id: Uuid,
+    pub(super) owner: Uuid,
+    pub(super) by: String,
+    pub(super) mode: Mode,
+    /// It is given up then, unless it is heard of.
+    pub(super) until: Timestamp,
+    /// For how long it is kept in line each time.
+    pub(super) kept: Duration,
+}
+
+impl Waiting {
+    fn is_given_up(&self, now: Timestamp) -> bool {
+        self.until <= now || self.until > now + self.kept + STEP_BACK_TOLERATED
+    }
+}
+
+impl Holder {
+    pub(super) fn held(&self, name: &LeaseName) -> HeldName {
+        HeldName {
+            name: name.clone(),
+            hold: self.id,
+            sighting: self.sighting(),
+            ttl: self.ttl,
+            by: self.by.clone(),
+        }
+    }
+
+    pub(super) fn sighting(&self) -> Sighting {
+        Sighting {
+            token: self.token,
+            deadline: self.deadline,
+        }
+    }
+
+    /// Whether a hold can't be granted beside it.
+    pub(super) fn excludes(&self, hold: &Hold) -> bool {
+        self.owner != hold.owner && !both_share(self.mode, hold.mode)
+    }
+}
+
+fn both_share(one: Mode, other: Mode) -> bool {
+    one == Mode::Shared && other == Mode::Shared
+}
+
+impl Record {
+    pub(super) fn to_text(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+
+    /// Reads back what [`Record::to_text`] wrote; none for anything else.
+    pub(super) fn from_text(text: &str) -> Option<Self> {
+        let record: Self = serde_json::from_str(text).ok()?;
+        (record.token <= FencingToken::MAX).then_some(record)
+    }
+
+    /// Nobody has it or wants it.
+    pub(super) fn is_over(&self) -> bool {
+        self.holders.is_empty() && self.line.is_empty()
+    }
+
+    pub(super) fn holder(&self, id: Uuid) -> Option<&Holder> {
+        self.holders.iter().find(|holder| holder.id == id)
+    }
+
+    pub(super) fn holder_mut(&mut self, id: Uuid) -> Option<&mut Holder> {
+        self.holders.iter_mut().find(|holder| holder.id == id)
+    }
+
+    /// Whether an owner has it already.
+    pub(super) fn is_owned_by(&self, owner: Uuid) -> bool {
+        self.holders.iter().any(|holder| holder.owner == owner)
+    }
+
+    /// Those who are not heard of any more lose their places.
+    pub(super) fn give_up(&mut self, now: Timestamp) {
+        self.line.retain(|waiting| !waiting.is_given_up(now));
+    }
+
+    /// A hold is over, and wanted no more.
+    pub(super) fn remove(&mut self, id: Uuid) {
+        self.holders.retain(|holder| holder.id != id);
+        self.line.retain(|waiting| waiting.id != id);
+    }
+
+    /// Those who came before a hold and can't be passed: all, but where everybody from the first
+    /// on shares. Whoever has the name already waits for nobody, who may be waiting for it.
+    pub(super) fn ahead_of(&self, hold: &Hold) -> Vec<&Waiting> {
+        if self.is_owned_by(hold.owner) {
+            return Vec::new();
+        }
+        let place = self.line.iter().position(|one| one.id == hold.id);
+        let before = &self.line[..place.unwrap_or(self.line.len())];
+        let share = before.iter().all(|one| both_share(one.mode, hold.mode));
+        match share {
+            true => Vec::new(),
+            false => before.iter().collect(),
+        }
+    }
+
+    /// Whose turn it is: they would be granted the name if they asked now, as far as it goes by
+    /// this one.
+    pub(super) fn turns(&self) -> Vec<Uuid> {
+        let mut turns = Vec::new();
+        for one in &self.line {
+            let free =
+                |holder: &Holder| holder.owner == one.owner || both_share(holder.mode, one.mode);
+            let is_alone = one.mode == Mode::Exclusive;
+            if !self.holders.iter().all(free) || is_alone && !turns.is_empty() {
+                break;
+            }
+            turns.push(one.id);
+            if is_alone {
+                break;
+            }
+        }
+        turns
+    }
+
+    pub(super) fn to_state(&self, name: &LeaseName) -> NameState {
+        let held = self.holders.iter().map(|holder| holder.held(name));
+        let waiting = self.line.iter();
+        NameState {
+            name: name.clone(),
+            mode: match self.holders.iter().any(|one| one.mode == Mode::Exclusive) {
+                true => Mode::Exclusive,
+                false => Mode::Shared,
+            },
+            held: held.collect(),
+            waiting: waiting.map(|one| (one.by.clone(), one.mode)).collect(),
+        }
+    }
+}
