@@ -38,6 +38,7 @@ mod http;
 mod http_client;
 #[cfg(feature = "daemon")]
 pub mod import;
+pub mod leases;
 #[cfg(feature = "daemon")]
 pub mod metrics;
 #[cfg(soloist_mutants)]
@@ -59,3 +60,5 @@ pub mod verify;
 #[cfg(feature = "daemon")]
 mod views;
 pub mod why;
+
+pub use self::leases::{Lease, Leases};

@@ -38,14 +38,14 @@ pub mod request;
 pub mod schedule;
 mod skew;
 pub(crate) mod spread;
-mod store_clock;
+pub(crate) mod store_clock;
 mod table;
 mod telling;
 pub mod time;
 mod timers;
 mod upkeep;
 pub mod variable;
-mod watch;
+pub(crate) mod watch;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

@@ -24,7 +24,7 @@ const RESOLUTION_NS: i64 = 1_000_000;
 
 /// An estimate of the store's clock.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StoreClock {
+pub(crate) struct StoreClock {
     bounds: Option<Bounds>,
     trusted_since: Option<Timestamp>,
     round_trip: Duration,
@@ -49,7 +49,7 @@ pub struct ClockJump {
 
 impl StoreClock {
     /// Takes in an answer that was given at `now` by the store's clock.
-    pub(super) fn learn(
+    pub(crate) fn learn(
         &mut self,
         sent: BootTime,
         heard: BootTime,
@@ -89,7 +89,7 @@ impl StoreClock {
     }
 
     /// A time that the store's clock has surely reached; none before the first answer.
-    pub(super) fn reached(&self, now: BootTime) -> Option<Timestamp> {
+    pub(crate) fn reached(&self, now: BootTime) -> Option<Timestamp> {
         let bounds = self.bounds?;
         Some(Timestamp::from_millis(
             (nanos(now) + bounds.surely()).div_euclid(1_000_000),
@@ -97,7 +97,7 @@ impl StoreClock {
     }
 
     /// When the store's clock will surely have reached `instant`; none before the first answer.
-    pub(super) fn boot_time_of(&self, instant: Timestamp) -> Option<BootTime> {
+    pub(crate) fn boot_time_of(&self, instant: Timestamp) -> Option<BootTime> {
         let bounds = self.bounds?;
         let boot = nanos_of_millis(instant).saturating_sub(bounds.surely());
         Some(BootTime::since_boot(Duration::from_nanos(
@@ -111,7 +111,7 @@ impl StoreClock {
     }
 
     /// Since when, by the store's clock, it has been seen to run true against the boot clock.
-    pub(super) fn trusted_since(&self) -> Option<Timestamp> {
+    pub(crate) fn trusted_since(&self) -> Option<Timestamp> {
         self.trusted_since
     }
 }

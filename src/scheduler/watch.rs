@@ -55,7 +55,7 @@ impl Watched {
     /// Until when it stands unchanged if nobody renews it in time: then it is over, whatever the
     /// store's clock says.
     fn unchanged_until(&self) -> BootTime {
-        self.first_seen + self.held.ttl + watch_delay(self.held.ttl)
+        unchanged_until(self.held.ttl, self.first_seen)
     }
 }
 
@@ -223,21 +223,12 @@ impl Watch {
     /// When a lease may be taken over, if it stays as it is.
     fn ready_at(&self, watched: &Watched, clock: &StoreClock) -> BootTime {
         let Held { sighting, ttl, .. } = watched.held;
-        let delay = watch_delay(ttl);
-        let unchanged = watched.unchanged_until();
-        let renewed_at = sighting.deadline - ttl;
         if mutant!(TakesWhatItSees) {
             return watched.first_seen;
         }
-        let trusted = clock
-            .trusted_since()
-            .is_some_and(|since| since <= renewed_at || mutant!(BelievesTheClock));
-        let passed = clock
-            .boot_time_of(sighting.deadline + delay)
-            .filter(|_| trusted);
-        let dead = passed.map_or(unchanged, |passed| passed.min(unchanged));
+        let dead = dead_at(sighting, ttl, watched.first_seen, clock);
         match self.healthy_since {
-            Some(since) => dead.max(since + self.interval + delay),
+            Some(since) => dead.max(since + self.interval + watch_delay(ttl)),
             None => dead,
         }
     }
@@ -285,8 +276,30 @@ impl Watch {
     }
 }
 
+/// When a lease is dead that stands as it was first seen then: by either arm, see the module.
+pub(crate) fn dead_at(
+    sighting: Sighting,
+    ttl: Duration,
+    first_seen: BootTime,
+    clock: &StoreClock,
+) -> BootTime {
+    let unchanged = unchanged_until(ttl, first_seen);
+    let renewed_at = sighting.deadline - ttl;
+    let trusted = clock
+        .trusted_since()
+        .is_some_and(|since| since <= renewed_at || mutant!(BelievesTheClock));
+    let passed = clock
+        .boot_time_of(sighting.deadline + watch_delay(ttl))
+        .filter(|_| trusted);
+    passed.map_or(unchanged, |passed| passed.min(unchanged))
+}
+
+fn unchanged_until(ttl: Duration, first_seen: BootTime) -> BootTime {
+    first_seen + ttl + watch_delay(ttl)
+}
+
 /// The delay of any TTL that a record may hold, also of one that this version would refuse.
-fn watch_delay(ttl: Duration) -> Duration {
+pub(crate) fn watch_delay(ttl: Duration) -> Duration {
     Margins::of(ttl.clamp(super::margins::SHORTEST_TTL, super::margins::LONGEST_TTL)).watch_delay()
 }
 

@@ -1,0 +1,285 @@
+//! The task of a client: it waits, asks the store, and lets those know who hold and wait.
+//!
+//! ```text
+//!   commands ─┐                 ┌─▶ store calls, one of each kind at a time
+//!   answers ──┤   ┌───────┐     │
+//!   news ─────┼──▶│ Holds │────▶┤
+//!   timer ────┘   └───────┘     └─▶ word to whoever waits or holds
+//! ```
+//!
+//! Must never: decide, or wait for a call.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use uuid::Uuid;
+
+use super::error::AcquireError;
+use super::holds::{Effect, Granted, Holds, Kind, Patience, Trust, Word};
+use crate::clock::{BootTimer, Clock};
+use crate::scheduler::lease::{Answered, Caller, Hold, LeaseAnswer, LeaseRequest};
+use crate::scheduler::time::BootTime;
+use crate::store::{LeaseStore, StoreError, StoreEvent};
+
+/// Commands that are taken in before the store is asked: they go together.
+const COMMANDS_AT_ONCE: usize = 1024;
+
+/// How a lease stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    pub(super) trust: Trust,
+    pub(super) lost: bool,
+}
+
+/// What was granted.
+#[derive(Debug)]
+pub(super) struct Grant {
+    pub(super) granted: Granted,
+    pub(super) standing: watch::Receiver<Standing>,
+}
+
+/// What clients ask of their task.
+#[derive(Debug)]
+pub(super) enum Command {
+    Acquire {
+        hold: Hold,
+        patience: Patience,
+        answer: oneshot::Sender<Result<Grant, AcquireError>>,
+    },
+    Release {
+        id: Uuid,
+        done: Option<oneshot::Sender<()>>,
+    },
+    /// Give everything back and end.
+    Close { done: oneshot::Sender<()> },
+}
+
+/// An answer of the store, with what was asked.
+struct Heard {
+    kind: Kind,
+    requests: Vec<LeaseRequest>,
+    sent: BootTime,
+    result: Result<Answered<Vec<LeaseAnswer>>, StoreError>,
+}
+
+/// One client at work.
+pub(super) struct Task {
+    store: Arc<dyn LeaseStore>,
+    clock: Arc<dyn Clock>,
+    holds: Holds,
+    wanted: HashMap<Uuid, oneshot::Sender<Result<Grant, AcquireError>>>,
+    held: HashMap<Uuid, watch::Sender<Standing>>,
+    leaving: HashMap<Uuid, oneshot::Sender<()>>,
+    closing: Option<oneshot::Sender<()>>,
+    heard: mpsc::UnboundedSender<Heard>,
+}
+
+impl Task {
+    /// Begins to work, until it is closed or all who could ask are gone.
+    pub(super) fn spawn(
+        store: Arc<dyn LeaseStore>,
+        clock: Arc<dyn Clock>,
+        holds: Holds,
+        timer: BootTimer,
+    ) -> mpsc::UnboundedSender<Command> {
+        let (sender, commands) = mpsc::unbounded_channel();
+        let (heard, answers) = mpsc::unbounded_channel();
+        // Before anything is asked, so that no turn is missed.
+        let events = store.events();
+        let task = Self {
+            store,
+            clock,
+            holds,
+            wanted: HashMap::new(),
+            held: HashMap::new(),
+            leaving: HashMap::new(),
+            closing: None,
+            heard,
+        };
+        tokio::spawn(task.run(commands, answers, events, timer));
+        sender
+    }
+
+    async fn run(
+        mut self,
+        mut commands: mpsc::UnboundedReceiver<Command>,
+        mut answers: mpsc::UnboundedReceiver<Heard>,
+        mut events: broadcast::Receiver<StoreEvent>,
+        mut timer: BootTimer,
+    ) {
+        let mut open = true;
+        loop {
+            self.holds.advance(self.clock.boot());
+            self.perform();
+            if self.holds.is_empty() && (!open || self.closing.is_some()) {
+                break;
+            }
+            let wakeup = self.holds.next_wakeup();
+            tokio::select! {
+                command = commands.recv(), if open => match command {
+                    Some(command) => {
+                        let more = std::iter::from_fn(|| commands.try_recv().ok());
+                        let all = std::iter::once(command).chain(more.take(COMMANDS_AT_ONCE));
+                        all.for_each(|command| self.obey(command));
+                    }
+                    None => {
+                        open = false;
+                        self.leave_all();
+                    }
+                },
+                Some(heard) = answers.recv() => {
+                    let now = self.clock.boot();
+                    self.holds.answered(heard.kind, &heard.requests, heard.result, heard.sent, now);
+                }
+                event = events.recv() => self.take_in(event),
+                () = timer.sleep_until(wakeup) => {}
+            }
+        }
+        if let Some(done) = self.closing {
+            // Whoever closed it may not wait.
+            let _ = done.send(());
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        let now = self.clock.boot();
+        match command {
+            Command::Acquire { answer, .. } if self.closing.is_some() => {
+                // Whoever asked may have gone.
+                let _ = answer.send(Err(AcquireError::Closed));
+            }
+            Command::Acquire {
+                hold,
+                patience,
+                answer,
+            } => {
+                self.wanted.insert(hold.id, answer);
+                self.holds.acquire(hold, patience, now);
+            }
+            Command::Release { id, done } => {
+                self.held.remove(&id);
+                self.wanted.remove(&id);
+                if let Some(done) = done {
+                    self.leaving.insert(id, done);
+                }
+                self.holds.release(id, now);
+            }
+            Command::Close { done } => {
+                self.closing = Some(done);
+                self.leave_all();
+            }
+        }
+    }
+
+    fn leave_all(&mut self) {
+        let now = self.clock.boot();
+        for (_, answer) in self.wanted.drain() {
+            // Whoever asked may have gone.
+            let _ = answer.send(Err(AcquireError::Closed));
+        }
+        for (_, standing) in self.held.drain() {
+            standing.send_modify(|standing| standing.lost = true);
+        }
+        for id in self.holds.ids() {
+            self.holds.release(id, now);
+        }
+    }
+
+    fn take_in(&mut self, event: Result<StoreEvent, RecvError>) {
+        let now = self.clock.boot();
+        match event {
+            Ok(StoreEvent::Turn(id)) => self.holds.turn(id, now),
+            Ok(StoreEvent::Opening) => self.holds.opening(now),
+            Ok(StoreEvent::Reconnected) | Err(RecvError::Lagged(_)) => self.holds.disturbed(),
+            Ok(StoreEvent::StopAsked | StoreEvent::PauseChanged) | Err(RecvError::Closed) => {}
+        }
+    }
+
+    fn perform(&mut self) {
+        while let Some(effect) = self.holds.poll_effect() {
+            match effect {
+                Effect::Call {
+                    kind,
+                    caller,
+                    requests,
+                    timeout,
+                } => self.call(kind, caller, requests, timeout),
+                Effect::Tell(id, word) => self.tell(id, word),
+            }
+        }
+    }
+
+    fn call(
+        &self,
+        kind: Kind,
+        caller: Caller,
+        requests: Vec<LeaseRequest>,
+        timeout: std::time::Duration,
+    ) {
+        let (store, heard) = (Arc::clone(&self.store), self.heard.clone());
+        let sent = self.clock.boot();
+        tokio::spawn(async move {
+            let asked = tokio::time::timeout(timeout, store.ask(&caller, &requests));
+            let result = asked.await.unwrap_or_else(|_| {
+                Err(StoreError::Unreachable {
+                    place: store.place(),
+                    cause: format!("no answer within {timeout:?}"),
+                })
+            });
+            // The receiver lives as long as the task; after it nobody wants to know.
+            let _ = heard.send(Heard {
+                kind,
+                requests,
+                sent,
+                result,
+            });
+        });
+    }
+
+    fn tell(&mut self, id: Uuid, word: Word) {
+        match word {
+            Word::Granted(granted) => self.grant(id, granted),
+            Word::Trusted(trust) => {
+                if let Some(standing) = self.held.get(&id) {
+                    standing.send_modify(|standing| standing.trust = trust);
+                }
+            }
+            Word::Lost => {
+                if let Some(standing) = self.held.remove(&id) {
+                    standing.send_modify(|standing| standing.lost = true);
+                }
+            }
+            Word::Refused(why) => {
+                if let Some(answer) = self.wanted.remove(&id) {
+                    // Whoever asked may have gone.
+                    let _ = answer.send(Err(why));
+                }
+            }
+            Word::Released => {
+                if let Some(done) = self.leaving.remove(&id) {
+                    // Whoever gave it back may not wait.
+                    let _ = done.send(());
+                }
+            }
+        }
+    }
+
+    fn grant(&mut self, id: Uuid, granted: Granted) {
+        let standing = Standing {
+            trust: granted.trust,
+            lost: false,
+        };
+        let (sender, standing) = watch::channel(standing);
+        let answer = self.wanted.remove(&id);
+        let heard = answer.map(|answer| answer.send(Ok(Grant { granted, standing })));
+        match heard {
+            Some(Ok(())) => {
+                self.held.insert(id, sender);
+            }
+            // Whoever wanted it is gone.
+            Some(Err(_)) | None => self.holds.release(id, self.clock.boot()),
+        }
+    }
+}
