@@ -27,6 +27,9 @@ pub enum AcquireError {
         /// For how long still, when it was asked.
         wait: Duration,
     },
+    /// It was granted, and nobody heard of it in time: it was not used, and is given back.
+    #[error("the store's answer came after the lease that it granted")]
+    Late,
     /// Too many wait for a name.
     #[error("{WAITING_LIMIT} wait for `{name}` already")]
     Full {

@@ -55,7 +55,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Which of two kinds of calls. They don't wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Acquisitions.
     Asking,
     /// Renewals and releases.
@@ -64,12 +64,16 @@ pub(super) enum Kind {
 
 /// What is wanted done.
 #[derive(Debug)]
-pub(super) enum Effect {
+pub enum Effect {
     /// Ask the store, and bring the answer back.
     Call {
+        /// Of the two, which.
         kind: Kind,
+        /// Who asks.
         caller: Caller,
+        /// What.
         requests: Vec<LeaseRequest>,
+        /// How long it may take.
         timeout: Duration,
     },
     /// Let whoever has or wants a hold know.
@@ -78,35 +82,40 @@ pub(super) enum Effect {
 
 /// What whoever has or wants a hold is told.
 #[derive(Debug)]
-pub(super) enum Word {
+pub enum Word {
+    /// It is its.
     Granted(Granted),
     /// It was renewed.
     Trusted(Trust),
     /// It is not to be used any more.
     Lost,
+    /// It is not to have it.
     Refused(AcquireError),
     /// It is given back, or will run out by itself.
     Released,
 }
 
+/// What was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Granted {
-    pub(super) token: FencingToken,
-    pub(super) trust: Trust,
+pub struct Granted {
+    /// Its token.
+    pub token: FencingToken,
+    /// Until when it may be used, at first.
+    pub trust: Trust,
 }
 
 /// Until when a lease may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Trust {
+pub struct Trust {
     /// Nothing may be done under it after that.
-    pub(super) until: BootTime,
-    /// When somebody who needs so much time to stop is told to, at the earliest.
-    pub(super) ttl: Duration,
+    pub until: BootTime,
+    /// How long it lasts from one renewal to the next.
+    pub ttl: Duration,
 }
 
 /// For how long somebody waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+pub enum Patience {
     /// Not at all.
     None,
     /// Until then.
@@ -146,9 +155,6 @@ enum State {
         deadline: Timestamp,
         trust: BootTime,
         renew_at: BootTime,
-        /// Its grant was heard too late to be of use before it is renewed.
-        untold: bool,
-        patience: Patience,
         /// It is to be given back as soon as it can be.
         leaves: bool,
     },
@@ -159,7 +165,7 @@ enum State {
 
 /// All holds of one client.
 #[derive(Debug)]
-pub(super) struct Holds {
+pub struct Holds {
     replica: Replica,
     clock: StoreClock,
     entries: BTreeMap<Uuid, Entry>,
@@ -177,7 +183,8 @@ pub(super) struct Holds {
 }
 
 impl Holds {
-    pub(super) fn new(replica: Replica) -> Self {
+    /// None yet, of a client of this name.
+    pub fn new(replica: Replica) -> Self {
         Self {
             replica,
             clock: StoreClock::default(),
@@ -195,7 +202,7 @@ impl Holds {
     }
 
     /// Somebody wants a hold.
-    pub(super) fn acquire(&mut self, hold: Hold, patience: Patience, now: BootTime) {
+    pub fn acquire(&mut self, hold: Hold, patience: Patience, now: BootTime) {
         let id = hold.id;
         let entry = Entry {
             hold,
@@ -217,7 +224,7 @@ impl Holds {
     }
 
     /// A hold is needed, or wanted, no more.
-    pub(super) fn release(&mut self, id: Uuid, now: BootTime) {
+    pub fn release(&mut self, id: Uuid, now: BootTime) {
         let Some(entry) = self.entries.get_mut(&id) else {
             self.tell(id, Word::Released);
             return;
@@ -232,7 +239,7 @@ impl Holds {
     }
 
     /// It is the turn of one that waits.
-    pub(super) fn turn(&mut self, id: Uuid, now: BootTime) {
+    pub fn turn(&mut self, id: Uuid, now: BootTime) {
         let waits = |entry: &Entry| matches!(entry.state, State::Wanted { .. });
         if self.entries.get(&id).is_some_and(waits) {
             self.act(id);
@@ -242,7 +249,7 @@ impl Holds {
 
     /// It may be the turn of any that waits, or the ledger be another one, into which what is held
     /// has to be written anew.
-    pub(super) fn opening(&mut self, now: BootTime) {
+    pub fn opening(&mut self, now: BootTime) {
         self.look(|state, ttl| match state {
             State::Held { renew_at, .. } => {
                 let renewed = *renew_at - margins_of(ttl).renewal_interval();
@@ -253,7 +260,7 @@ impl Holds {
     }
 
     /// What was heard of others may have been missed: all is asked and renewed anew.
-    pub(super) fn disturbed(&mut self) {
+    pub fn disturbed(&mut self) {
         self.look(|_, _| true);
     }
 
@@ -265,17 +272,17 @@ impl Holds {
     }
 
     /// Nothing is held or wanted.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// All that there are.
-    pub(super) fn ids(&self) -> Vec<Uuid> {
+    pub fn ids(&self) -> Vec<Uuid> {
         self.entries.keys().copied().collect()
     }
 
     /// What follows from the time.
-    pub(super) fn advance(&mut self, now: BootTime) {
+    pub fn advance(&mut self, now: BootTime) {
         while let Some((at, id)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
             self.timers.remove(&(at, id));
             if let Some(entry) = self.entries.get_mut(&id) {
@@ -286,11 +293,13 @@ impl Holds {
         self.send(now);
     }
 
-    pub(super) fn next_wakeup(&self) -> Option<BootTime> {
+    /// When the time alone has something follow.
+    pub fn next_wakeup(&self) -> Option<BootTime> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    pub(super) fn poll_effect(&mut self) -> Option<Effect> {
+    /// The next thing to do.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
@@ -300,7 +309,7 @@ impl Holds {
             return;
         };
         match &mut entry.state {
-            State::Held { trust, untold, .. } if *trust <= now && !*untold => self.lose(id, now),
+            State::Held { trust, .. } if *trust <= now => self.lose(id, now),
             State::Wanted {
                 patience: Patience::Until(until),
                 given_up: false,
@@ -381,7 +390,6 @@ impl Holds {
                 ..
             } => Some(*until),
             State::Wanted { .. } => None,
-            State::Held { untold: true, .. } => None,
             State::Held { trust, .. } => Some(*trust),
             State::Leaving { until } => (*until > now).then_some(*until),
         };
@@ -515,7 +523,7 @@ impl Holds {
     }
 
     /// What came of a call.
-    pub(super) fn answered(
+    pub fn answered(
         &mut self,
         kind: Kind,
         requests: &[LeaseRequest],
@@ -617,7 +625,7 @@ impl Holds {
                 deadline,
                 remaining,
             } => self.renewed(id, deadline, (sent, remaining), now),
-            LeaseAnswer::Lost => self.heard_of_loss(id, now),
+            LeaseAnswer::Lost => self.heard_of_loss(id),
             LeaseAnswer::Released => self.forget(id, Some(Word::Released)),
             LeaseAnswer::Busy(busy) => self.not_yet(id, now, |holds| holds.wait_for(id, busy, now)),
             LeaseAnswer::Grace { wait } => {
@@ -716,10 +724,7 @@ impl Holds {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
-        let State::Wanted {
-            patience, given_up, ..
-        } = entry.state
-        else {
+        let State::Wanted { given_up, .. } = entry.state else {
             return;
         };
         if given_up {
@@ -728,25 +733,23 @@ impl Holds {
         }
         let ttl = entry.hold.ttl;
         let trust = margins_of(ttl).trust_until(sent, remaining);
-        let untold = trust <= now + ttl / 4;
+        if trust <= now {
+            // It may not be renewed either: a ledger that fell back to an older state may show what
+            // somebody else has since taken over.
+            self.refuse(id, AcquireError::Late, now);
+            return;
+        }
         entry.seen.clear();
-        let renew_at = match untold {
-            true => now,
-            false => sent + margins_of(ttl).renewal_interval(),
-        };
+        let renew_at = sent + margins_of(ttl).renewal_interval();
         entry.state = State::Held {
             token,
             deadline,
             trust,
             renew_at,
-            untold,
-            patience,
             leaves: false,
         };
-        if !untold {
-            let trust = Trust { until: trust, ttl };
-            self.tell(id, Word::Granted(Granted { token, trust }));
-        }
+        let trust = Trust { until: trust, ttl };
+        self.tell(id, Word::Granted(Granted { token, trust }));
         self.plan(id, Some(renew_at), now);
     }
 
@@ -762,11 +765,9 @@ impl Holds {
         };
         let ttl = entry.hold.ttl;
         let State::Held {
-            token,
             deadline,
             trust,
             renew_at,
-            untold,
             leaves,
             ..
         } = &mut entry.state
@@ -778,44 +779,21 @@ impl Holds {
         *deadline = renewed;
         *trust = (*trust).max(margins_of(ttl).trust_until(sent, remaining));
         *renew_at = sent + margins_of(ttl).renewal_interval();
-        let (until, next, is_news) = (*trust, *renew_at, *untold);
-        let (token, leaves) = (*token, *leaves);
-        *untold = until <= now;
-        if leaves {
+        let (until, next) = (*trust, *renew_at);
+        if *leaves {
             self.leave(id, now);
             return;
         }
-        let trust = Trust { until, ttl };
-        if is_news && until > now {
-            self.tell(id, Word::Granted(Granted { token, trust }));
-        } else if until > now {
-            self.tell(id, Word::Trusted(trust));
-        }
-        self.plan(id, Some(next.max(now)), now);
+        self.tell(id, Word::Trusted(Trust { until, ttl }));
+        self.plan(id, Some(next), now);
     }
 
     /// The store says that it is somebody else's, or nobody's.
-    fn heard_of_loss(&mut self, id: Uuid, now: BootTime) {
-        let Some(entry) = self.entries.get_mut(&id) else {
+    fn heard_of_loss(&mut self, id: Uuid) {
+        let Some(entry) = self.entries.get(&id) else {
             return;
         };
         match entry.state {
-            State::Held {
-                untold: true,
-                patience,
-                leaves: false,
-                ..
-            } => {
-                // Nobody has used it.
-                entry.state = State::Wanted {
-                    patience,
-                    known: true,
-                    given_up: false,
-                    why: None,
-                };
-                self.act(id);
-                self.plan(id, None, now);
-            }
             State::Held { leaves: true, .. } | State::Leaving { .. } => {
                 self.forget(id, Some(Word::Released));
             }

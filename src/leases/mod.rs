@@ -9,7 +9,8 @@
 //! Must never: let a lease be used for longer than it is trusted.
 
 mod error;
-mod holds;
+#[doc(hidden)]
+pub mod holds;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -261,13 +262,24 @@ impl Acquisition {
         if !(SHORTEST_TTL..=LONGEST_TTL).contains(&self.ttl) {
             return Err(AcquireError::Ttl(self.ttl));
         }
-        let hold = Hold {
-            id: Uuid::new_v4(),
-            owner: self.owner,
-            names: self.names?,
-            mode: self.mode,
-            ttl: self.ttl,
-        };
+        let names = self.names.clone()?;
+        loop {
+            let hold = Hold {
+                // A new one each time: the release of one that came late may come late too.
+                id: Uuid::new_v4(),
+                owner: self.owner,
+                names: Arc::clone(&names),
+                mode: self.mode,
+                ttl: self.ttl,
+            };
+            match self.ask_once(hold, patience).await {
+                Err(AcquireError::Late) => {}
+                other => return other,
+            }
+        }
+    }
+
+    async fn ask_once(&self, hold: Hold, patience: Patience) -> Result<Lease, AcquireError> {
         let (answer, answered) = oneshot::channel();
         let mut given_up = GivenUp {
             leases: &self.leases,

@@ -12,6 +12,8 @@ mod happening;
 pub mod jobs;
 #[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod leases;
 pub mod report;
 #[cfg(test)]
 mod seeds;
