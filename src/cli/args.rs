@@ -6,7 +6,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{
     ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
@@ -15,11 +14,13 @@ use clap_complete::Shell;
 
 mod healthcheck;
 mod import;
+mod lock;
 mod orders;
 mod verify;
 
 pub(crate) use healthcheck::HealthcheckArgs;
 pub(crate) use import::{From as ImportFrom, ImportArgs};
+pub(crate) use lock::{LockArgs, OnLost};
 pub(crate) use orders::{AskingArgs, KillArgs, PauseArgs, TriggerArgs, WaitingArgs, is_printable};
 pub(crate) use verify::VerifyArgs;
 
@@ -180,17 +181,6 @@ fn read_log_format(text: &str) -> Result<LogFormat, String> {
     LogFormat::from_str(text, true).map_err(|_| "the formats are text and json".into())
 }
 
-/// Commands that are to come, with what does for them today.
-const TO_COME: [(&str, Option<&str>); 1] = [("lock", None)];
-
-/// The command that was asked for, if it is one to come, and what does for it today.
-pub(crate) fn to_come(error: &clap::Error) -> Option<(&'static str, Option<&'static str>)> {
-    let Some(ContextValue::String(asked)) = error.get(ContextKind::InvalidSubcommand) else {
-        return None;
-    };
-    TO_COME.into_iter().find(|(name, _)| name == asked)
-}
-
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -251,6 +241,15 @@ pub(crate) enum Command {
     #[command(after_help = "Example: soloist run-once close-expired-orders\n\n\
                       Exits with the command's own code.")]
     RunOnce(RunOnceArgs),
+    /// Run any command under a lease: flock(1) across hosts.
+    #[command(
+        after_help = "Examples:\n  soloist lock migrate --wait 5m -- ./migrate.sh\n  \
+                      soloist lock --shared catalogue -- ./read-catalogue\n  \
+                      soloist lock stock:42 order:7 -- ./move\n\n\
+                      The command gets SOLOIST_FENCING_TOKEN, and reads and writes what this would. Below it, `soloist lock` is let in again to the names it has.\n\n\
+                      Exits with the command's own code, or 128 and the number of the signal that ended it; with 1 (see -E) when somebody else has the lease and the wait is over, or when the lease was lost; with 126 and 127 when the command can't be run, or is not there."
+    )]
+    Lock(LockArgs),
     /// Test soloist against your own store: replicas that are killed, frozen and cut off, and what held.
     #[command(after_help = "Example: soloist verify --store redis://redis:6379\n\n\
                       It takes a minute, uses a namespace of its own, and leaves nothing behind; the server itself is never hurt.\n\n\

@@ -139,6 +139,8 @@ fn default_level(command: &Command) -> &'static str {
         Command::Status(_) | Command::History(_) | Command::Why(_) | Command::Logs(_) => "warn",
         // So with those that write something down and go.
         Command::Trigger(_) | Command::Pause(_) | Command::Resume(_) | Command::Kill(_) => "warn",
+        // The command's own output is what counts.
+        Command::Lock(_) => "warn,soloist::store::redis::health=error",
         // What of the store is to be said is in the verdict.
         Command::Verify(_) => "error",
         // What it runs is told, and not how the store is set up.

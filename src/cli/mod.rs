@@ -13,6 +13,7 @@ mod history;
 mod import;
 mod journal;
 mod listening;
+mod lock;
 mod logging;
 mod logs;
 mod man;
@@ -87,10 +88,6 @@ pub fn main() -> ExitCode {
     let args = match Args::read() {
         Ok(args) => args,
         Err(error) => {
-            if let Some((name, hint)) = args::to_come(&error) {
-                let message = format!("`soloist {name}` is not supported yet");
-                return complain(Exit::Usage, &message, hint).into();
-            }
             // Help goes to stdout and may meet a closed pipe, like any output.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
@@ -118,6 +115,7 @@ fn dispatch(global: &Global, command: &Command) -> Exit {
         Command::Resume(args) => either(orders::resume(global, args)),
         Command::Kill(args) => either(orders::kill(global, args)),
         Command::RunOnce(args) => either(run_once::run(global, args)),
+        Command::Lock(args) => either(lock::run(global, args)),
         Command::Verify(args) => either(verify::run(global, args)),
         Command::Import(args) => either(import::run(args)),
         Command::Schema => schema::run(),

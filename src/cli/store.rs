@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 
 use super::{Exit, complain};
 use crate::config::SchedulerConfig;
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, LeaseStore, Store, StoreError};
 use crate::store_url::StoreOptions;
 
 /// How long a command that only looks waits for the store.
@@ -15,13 +15,23 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The store that the settings name. Nothing is connected yet.
 pub(super) fn open(scheduler: &SchedulerConfig) -> Result<Arc<dyn Store>, Exit> {
-    let url = scheduler.store.as_deref();
-    let options = StoreOptions {
-        tls: scheduler.tls.clone(),
-        min_replicas_ack: scheduler.min_replicas_ack,
-    };
+    let (url, options) = (scheduler.store.as_deref(), options(scheduler));
     let opened = store::open_with(url, &scheduler.namespace, &options);
     opened.map_err(|error| refused(&error))
+}
+
+/// The named leases there. Nothing is connected yet.
+pub(super) fn open_leases(scheduler: &SchedulerConfig) -> Result<Arc<dyn LeaseStore>, Exit> {
+    let (url, options) = (scheduler.store.as_deref(), options(scheduler));
+    let opened = store::open_leases(url, &scheduler.namespace, &options);
+    opened.map_err(|error| refused(&error))
+}
+
+fn options(scheduler: &SchedulerConfig) -> StoreOptions {
+    StoreOptions {
+        tls: scheduler.tls.clone(),
+        min_replicas_ack: scheduler.min_replicas_ack,
+    }
 }
 
 /// Says what the store's refusal was, and how the command ends for it.

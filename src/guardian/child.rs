@@ -17,7 +17,7 @@ use rustix::fs::{FileType, Mode, fchmod, fstat};
 use rustix::process::{
     Pid, Resource, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit, setsid,
 };
-use rustix::stdio::{dup2_stderr, dup2_stdout};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use super::facts::{SpawnError, SpawnErrorKind, Word};
 use super::http::{self, HttpCall};
@@ -34,9 +34,10 @@ const REQUEST_NAME: &str = "job-request";
 /// Each variable once.
 type Environment = BTreeMap<OsString, OsString>;
 
-/// Where the job writes to.
+/// What the job reads from, and where it writes to.
 #[derive(Debug)]
 pub(crate) struct Streams {
+    pub(crate) stdin: OwnedFd,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
 }
@@ -235,8 +236,8 @@ fn execute(
     }
 }
 
-/// Connects descriptors 1 and 2; 0 is `/dev/null` since the guardian started.
 fn connect(streams: Streams) -> io::Result<()> {
+    dup2_stdin(streams.stdin)?;
     dup2_stdout(streams.stdout)?;
     Ok(dup2_stderr(streams.stderr)?)
 }

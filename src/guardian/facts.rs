@@ -99,6 +99,11 @@ pub(crate) struct SpawnError {
 }
 
 impl SpawnError {
+    /// There is no such program, rather than one that can't be executed.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.kind == SpawnErrorKind::ProgramNotFound
+    }
+
     pub(crate) fn new(kind: SpawnErrorKind, program: &str, why: impl Into<String>) -> Self {
         let (mut program, mut why) = (program.to_owned(), why.into());
         for text in [&mut program, &mut why] {

@@ -83,7 +83,7 @@ pub(crate) const KILL_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) const KEEPER_PLEASE: &[u8] = b"k";
 
 /// The descriptors that come with a request: the keeper's end of its socket, stdout, stderr.
-pub(crate) const DESCRIPTORS: usize = 3;
+pub(crate) const DESCRIPTORS: usize = 4;
 
 /// What guardians and keepers ask the OOM killer for; granted to root alone (proc_pid_oom_score_adj(5)).
 /// Short of -1000, so that a leak here would still be found.
@@ -245,10 +245,14 @@ impl Guardian {
         });
         let mut descriptors = rights.flatten();
         let mut next = || descriptors.next();
-        Ok(match (next(), next(), next()) {
-            (Some(stream), Some(stdout), Some(stderr)) => Some(Request {
+        Ok(match (next(), next(), next(), next()) {
+            (Some(stream), Some(stdin), Some(stdout), Some(stderr)) => Some(Request {
                 stream: stream.into(),
-                streams: Streams { stdout, stderr },
+                streams: Streams {
+                    stdin,
+                    stdout,
+                    stderr,
+                },
             }),
             _ => None,
         })
@@ -269,6 +273,11 @@ impl Guardian {
             Err(error) => refuse(request.stream, &error),
         }
     }
+}
+
+/// Whether there is such a program to execute, by this `PATH`: what a job's own process would find.
+pub(crate) fn find_program(program: &str, path: &std::ffi::OsStr) -> Result<(), SpawnError> {
+    program::find(program, path, None).map(drop)
 }
 
 /// Tells why there is no keeper. If that fails too, the end of the stream says that there is

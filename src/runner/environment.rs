@@ -50,6 +50,8 @@ pub(super) struct Environment {
     /// The name of this replica.
     replica: Arc<str>,
     inherited: BTreeMap<OsString, OsString>,
+    /// What of the contract is told.
+    told: &'static [Variable],
 }
 
 impl Environment {
@@ -68,6 +70,19 @@ impl Environment {
         Self {
             replica: replica.into(),
             inherited,
+            told: &Variable::ALL,
+        }
+    }
+
+    /// Keeps all of `variables`: for a command that a person, or a script, runs under a lease.
+    pub(super) fn whole(
+        name: String,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        Self {
+            replica: name.into(),
+            inherited: variables.into_iter().collect(),
+            told: &[Variable::FencingToken, Variable::RunId],
         }
     }
 
@@ -96,9 +111,8 @@ impl Environment {
     /// What the contract promises to every job; the job's own `env` can't change any of it.
     fn contract(&self, attempt: &Attempt) -> impl Iterator<Item = (&'static str, String)> {
         let value = |variable: Variable| variable.of(attempt, &self.replica);
-        Variable::ALL
-            .map(|variable| (variable.name(), value(variable)))
-            .into_iter()
+        let told = self.told.iter();
+        told.map(move |variable| (variable.name(), value(*variable)))
     }
 }
 

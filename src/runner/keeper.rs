@@ -110,7 +110,12 @@ async fn ask(guardian: &Guardian, streams: &Streams) -> Result<Answer, NoGuardia
     let theirs = OwnedFd::from(theirs);
     ours.set_nonblocking(true)?;
     let (reader, orders) = UnixStream::from_std(ours)?.into_split();
-    let descriptors: [&OwnedFd; DESCRIPTORS] = [&theirs, &streams.stdout, &streams.stderr];
+    let Streams {
+        stdin,
+        stdout,
+        stderr,
+    } = streams;
+    let descriptors: [&OwnedFd; DESCRIPTORS] = [&theirs, stdin, stdout, stderr];
     let sent = process.fork_keeper(descriptors);
     // The only copy left is the guardian's: its end is the end of the stream.
     drop(theirs);

@@ -57,7 +57,7 @@ pub const OUTPUT_LOG_TARGET: &str = "soloist::output";
 /// rest are for starts that hang on a slow file system.
 const START_CONCURRENCY: usize = 32;
 
-/// What becomes of a job's stdout and stderr. Its stdin is `/dev/null` either way.
+/// What becomes of a job's stdout and stderr. Its stdin is `/dev/null`, but for the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OutputMode {
     /// Read, logged line by line, and its ends kept.
@@ -66,6 +66,8 @@ pub enum OutputMode {
     /// Straight to where this process writes: the terminal, for `run-once`. Nothing is kept.
     /// The job is in a session of its own: Ctrl-C reaches this process alone.
     Inherit,
+    /// The same, and it reads what this process would: for `lock`.
+    InheritAll,
 }
 
 /// Starts attempts. Cheap to clone.
@@ -102,6 +104,13 @@ impl Runner {
         Self::guarded_by("/proc/self/exe".into(), replica, std::env::vars_os())
     }
 
+    /// A runner of what is no job: it gets the whole of this process's environment, and of what
+    /// jobs are told its token and run id.
+    pub fn of_commands(name: String) -> Self {
+        let environment = Environment::whole(name, std::env::vars_os());
+        Self::in_surroundings("/proc/self/exe".into(), environment)
+    }
+
     /// As [`Runner::new`], with `program` executed as the guardian, and these variables instead
     /// of the process's own.
     pub fn guarded_by(
@@ -109,13 +118,17 @@ impl Runner {
         replica: String,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Self {
+        Self::in_surroundings(program, Environment::passing_on(replica, variables))
+    }
+
+    fn in_surroundings(program: PathBuf, environment: Environment) -> Self {
         descriptors::keep_from_children();
         let open_files = descriptors::raise_limit();
         // Before the guardian is there, which is to be where this process is.
         let cgroups = guardian::prepare_cgroups();
         Self {
             shared: Arc::new(Shared {
-                environment: Environment::passing_on(replica, variables),
+                environment,
                 starts: Arc::new(Semaphore::new(START_CONCURRENCY)),
                 guardian: Guardian::new(program),
                 cgroups,

@@ -6,6 +6,7 @@
 //! buffer is held while there is nothing to read.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::future::pending;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -213,6 +214,11 @@ impl StreamReader {
     }
 }
 
+/// What there is to read for a job that is given nothing.
+fn nothing() -> io::Result<OwnedFd> {
+    Ok(File::open("/dev/null")?.into())
+}
+
 /// Both output streams of one attempt.
 #[derive(Debug)]
 pub(super) struct OutputReader {
@@ -229,16 +235,27 @@ impl OutputReader {
         replica: &Arc<str>,
     ) -> io::Result<(Self, Streams)> {
         let (pipes, streams) = match mode {
-            OutputMode::Inherit => {
-                let stdout = io::stdout().as_fd().try_clone_to_owned()?;
-                let stderr = io::stderr().as_fd().try_clone_to_owned()?;
-                ((None, None), Streams { stdout, stderr })
+            OutputMode::Inherit | OutputMode::InheritAll => {
+                let streams = Streams {
+                    stdin: match mode {
+                        OutputMode::InheritAll => io::stdin().as_fd().try_clone_to_owned()?,
+                        OutputMode::Inherit | OutputMode::Capture => nothing()?,
+                    },
+                    stdout: io::stdout().as_fd().try_clone_to_owned()?,
+                    stderr: io::stderr().as_fd().try_clone_to_owned()?,
+                };
+                ((None, None), streams)
             }
             OutputMode::Capture => {
                 let (stdout_reader, stdout) = pipe()?;
                 let (stderr_reader, stderr) = pipe()?;
                 let readers = (Some(stdout_reader), Some(stderr_reader));
-                (readers, Streams { stdout, stderr })
+                let streams = Streams {
+                    stdin: nothing()?,
+                    stdout,
+                    stderr,
+                };
+                (readers, streams)
             }
         };
         let fields = |stream| LogFields {

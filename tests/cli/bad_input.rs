@@ -142,26 +142,6 @@ fn refuses(place: &Place, cases: &[UsageError]) {
 }
 
 #[test]
-fn what_is_to_come_is_refused_as_such() {
-    let place = Place::with_table("[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n");
-    let cases: &[UsageError] = &[
-        (&["next", "x", "--from", "soon"], &[], "`--from`: `soon`"),
-        (&["logs", "x", "--at", "soon"], &[], "`--at`: `soon`"),
-        (
-            &["lock", "x", "--", "true"],
-            &[],
-            "`soloist lock` is not supported yet",
-        ),
-        (
-            &["run"],
-            &[("SOLOIST_LISTEN", ":7373")],
-            "SOLOIST_LISTEN: `:7373` is no address to listen on",
-        ),
-    ];
-    refuses(&place, cases);
-}
-
-#[test]
 fn a_flag_or_variable_that_makes_no_sense_is_a_usage_error() {
     let place = Place::with_table("[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n");
     let cases: &[UsageError] = &[
