@@ -55,7 +55,7 @@ pub(super) fn run(global: &Global, args: &LockArgs) -> Result<Exit, Exit> {
         })?;
         let leases = store::open_leases(&scheduler)?;
         let name = format!("{}:{}", run::name_of_host(), std::process::id());
-        let leases = Leases::of(leases, &name).await;
+        let leases = Leases::of(leases, Arc::new(SystemClock), &name).await;
         let leases = leases.map_err(|error| store::refused(&error))?;
         let exit = lock(&leases, args, name, requests).await;
         leases.close().await;

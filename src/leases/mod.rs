@@ -11,9 +11,8 @@
 mod error;
 #[doc(hidden)]
 pub mod holds;
+mod open;
 mod task;
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,14 +25,13 @@ pub use self::error::AcquireError;
 
 use self::holds::{Holds, Patience};
 use self::task::{Command, Grant, Standing, Task};
-use crate::clock::{BootTimer, Clock, SystemClock};
+use crate::clock::{BootTimer, Clock};
 use crate::scheduler::lease::{
     FencingToken, Hold, LeaseName, Mode, NAMES_PER_HOLD_LIMIT, NameState, Replica,
 };
 use crate::scheduler::margins::{LONGEST_TTL, SHORTEST_TTL};
 use crate::scheduler::time::BootTime;
-use crate::store::{LeaseStore, StoreError, open_leases};
-use crate::store_url::StoreOptions;
+use crate::store::{LeaseStore, StoreError};
 
 /// How long a lease lasts by default, if its holder vanishes.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(15);
@@ -82,22 +80,25 @@ impl Leases {
     /// # Errors
     /// When the URL names no store, or that can't be reached or used.
     pub async fn open(url: &str, namespace: &str) -> Result<Self, StoreError> {
-        let store = open_leases(Some(url), namespace, &StoreOptions::default())?;
-        Self::of(store, &own_name()).await
+        open::by_url(url, namespace).await
     }
 
-    /// A client of a store that is open; `name` is what others are told of who has a lease.
+    /// A client of a store that is open, by the host's clock; `name` is what others are told of who
+    /// has a lease.
     ///
     /// # Errors
     /// When the store can't be reached or used.
-    pub async fn of(store: Arc<dyn LeaseStore>, name: &str) -> Result<Self, StoreError> {
+    pub async fn of(
+        store: Arc<dyn LeaseStore>,
+        clock: Arc<dyn Clock>,
+        name: &str,
+    ) -> Result<Self, StoreError> {
         store.ready().await?;
         let timer = BootTimer::new().map_err(|error| StoreError::Refused {
             place: store.place(),
             cause: format!("this process can have no timer: {error}"),
             cure: "raise its limit of open files".to_owned(),
         })?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let replica = Replica {
             id: Uuid::new_v4(),
             name: name.to_owned(),
@@ -172,13 +173,6 @@ fn checked<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Arc<[LeaseNam
         1..=NAMES_PER_HOLD_LIMIT => Ok(names.into()),
         other => Err(AcquireError::Names(other)),
     }
-}
-
-/// What this process is called where nobody gave it a name: by host and process id.
-fn own_name() -> String {
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy();
-    format!("{host}:{}", std::process::id())
 }
 
 /// Somebody whose leases don't stand in each other's way.

@@ -142,6 +142,36 @@ fn refuses(place: &Place, cases: &[UsageError]) {
 }
 
 #[test]
+fn what_can_not_be_read_is_a_usage_error() {
+    let place = Place::with_table("[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n");
+    let cases: &[UsageError] = &[
+        (&["next", "x", "--from", "soon"], &[], "`--from`: `soon`"),
+        (&["logs", "x", "--at", "soon"], &[], "`--at`: `soon`"),
+        (
+            &["lock", "-x", "--", "true"],
+            &[],
+            "unexpected argument '-x' found",
+        ),
+        (
+            &["lock", "a b", "--", "true"],
+            &[],
+            "` ` can't stand here: the name of a lease",
+        ),
+        (
+            &["lock", "x", "--ttl", "10ms", "--", "true"],
+            &[],
+            "it takes from 1s to 1h",
+        ),
+        (
+            &["run"],
+            &[("SOLOIST_LISTEN", ":7373")],
+            "SOLOIST_LISTEN: `:7373` is no address to listen on",
+        ),
+    ];
+    refuses(&place, cases);
+}
+
+#[test]
 fn a_flag_or_variable_that_makes_no_sense_is_a_usage_error() {
     let place = Place::with_table("[jobs.x]\nschedule = \"@daily\"\nshell = \"x\"\n");
     let cases: &[UsageError] = &[

@@ -7,7 +7,7 @@ use crate::paths::named;
 use crate::source::Source;
 
 /// What each module may name of the others; `a::b` allows that part alone.
-const MAY_KNOW: [(&str, &[&str]); 24] = [
+const MAY_KNOW: [(&str, &[&str]); 25] = [
     (
         "cli",
         &[
@@ -26,8 +26,11 @@ const MAY_KNOW: [(&str, &[&str]); 24] = [
             "views",
             "why",
             "import",
+            "leases",
         ],
     ),
+    // Clients of named leases, beside the driver.
+    ("leases", &["store", "store_url", "clock", "scheduler"]),
     // It starts replicas from outside, and asks the store what became of what they did.
     (
         "verify",

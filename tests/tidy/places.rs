@@ -51,12 +51,13 @@ const OTHER_READERS: [(&str, &str); 5] = [
 
 /// Where the host's clock is chosen; everything else is given one, and can be given another.
 /// Guardian, runner and self-test have no other choice: the processes they time live on this host.
-const CHOOSERS: [&str; 8] = [
+const CHOOSERS: [&str; 9] = [
     "src/clock",
     "src/cli",
     "src/daemon",
     "src/guardian",
     "src/runner",
+    "src/leases/open.rs",
     "src/store/url.rs",
     "src/config/mod.rs",
     "src/verify",
