@@ -30,10 +30,12 @@ use crate::scheduler::margins::Margins;
 use crate::scheduler::schedule::{DstFold, DstGap, Schedule};
 use crate::scheduler::{Attempt, EndedHow, Ending, Guard};
 
-/// Told to the command: which names it has, and who holds them. A `lock` below it that wants one of
-/// them is let in again.
+/// Told to the command: which names it has, its own and those of each `lock` above.
 const NAMES_VARIABLE: &str = "SOLOIST_LOCK";
-const HOLDER_VARIABLE: &str = "SOLOIST_LOCK_HOLDER";
+
+/// The same with who holds each, as `HOLDER:NAME`: a `lock` below that wants one of them is let in
+/// again.
+const HOLDERS_VARIABLE: &str = "SOLOIST_LOCK_HOLDERS";
 
 /// What a shell adds to the number of the signal that ended a command.
 const SIGNALED: i32 = 128;
@@ -84,8 +86,9 @@ async fn lock(
     name: String,
     mut requests: mpsc::Receiver<Request>,
 ) -> Result<Exit, Exit> {
+    let above = Held::above();
     let held = tokio::select! {
-        held = acquire(leases, args) => held.map_err(|error| not_acquired(&error, args))?,
+        held = acquire(leases, args, &above) => held.map_err(|error| not_acquired(&error, args))?,
         _ = requests.recv() => {
             return Err(complain(Exit::Failed, "stopped while it waited for its lease", None));
         }
@@ -94,28 +97,38 @@ async fn lock(
         margins: Margins::of(args.ttl),
         on_lost: args.on_lost,
         kill_grace: args.kill_grace,
+        told: above.and(&held).told(),
         held,
     };
     command.run(&args.command, name, requests).await
 }
 
-/// What is acquired: the names that a `lock` above has already, and the others.
-async fn acquire(leases: &Leases, args: &LockArgs) -> Result<Vec<Lease>, AcquireError> {
-    let outer = Outer::of_environment();
-    let (again, new): (Vec<&LeaseName>, Vec<&LeaseName>) =
-        args.names.iter().partition(|name| outer.has(name));
-    let begun = SystemClock.boot();
-    let left = || {
-        let waited = SystemClock.boot().saturating_since(begun);
-        args.wait.map(|wait| wait.saturating_sub(waited))
-    };
-    let mut held = Vec::new();
-    if let (false, Some(holder)) = (again.is_empty(), outer.holder) {
-        let asked = asked(leases, &again, args).held_by(&holder);
-        held.push(within(asked, left()).await?);
+/// What is acquired: the names that a `lock` above has already, by its holders, and the others.
+async fn acquire(
+    leases: &Leases,
+    args: &LockArgs,
+    above: &Held,
+) -> Result<Vec<Lease>, AcquireError> {
+    let mut by_holder: Vec<(Option<Holder>, Vec<&LeaseName>)> = Vec::new();
+    for name in &args.names {
+        let holder = above.0.get(name).copied();
+        match by_holder.iter_mut().find(|(known, _)| *known == holder) {
+            Some((_, names)) => names.push(name),
+            None => by_holder.push((holder, vec![name])),
+        }
     }
-    if !new.is_empty() {
-        held.push(within(asked(leases, &new, args), left()).await?);
+    // Those that are let in at once before those that may have to wait.
+    by_holder.sort_by_key(|(holder, _)| holder.is_none());
+    let begun = SystemClock.boot();
+    let mut held = Vec::new();
+    for (holder, names) in by_holder {
+        let waited = SystemClock.boot().saturating_since(begun);
+        let left = args.wait.map(|wait| wait.saturating_sub(waited));
+        let mut asked = asked(leases, &names, args);
+        if let Some(holder) = holder {
+            asked = asked.held_by(&holder);
+        }
+        held.push(within(asked, left).await?);
     }
     Ok(held)
 }
@@ -149,31 +162,48 @@ fn not_acquired(error: &AcquireError, args: &LockArgs) -> Exit {
     }
 }
 
-/// A `lock` that this one runs below.
-struct Outer {
-    names: Vec<LeaseName>,
-    holder: Option<Holder>,
-}
+/// Names that are held, with who holds them.
+#[derive(Default)]
+struct Held(BTreeMap<LeaseName, Holder>);
 
-impl Outer {
-    fn of_environment() -> Self {
-        let variable = |name| std::env::var(name).ok();
-        let names = variable(NAMES_VARIABLE).unwrap_or_default();
-        let names = names.split_whitespace();
-        Self {
-            names: names.filter_map(|name| LeaseName::new(name).ok()).collect(),
-            holder: variable(HOLDER_VARIABLE).and_then(|text| Holder::parse(&text)),
-        }
+impl Held {
+    /// By each `lock` that this one runs below.
+    fn above() -> Self {
+        let text = std::env::var(HOLDERS_VARIABLE).unwrap_or_default();
+        let one = |word: &str| {
+            let (holder, name) = word.split_once(':')?;
+            Some((LeaseName::new(name).ok()?, Holder::parse(holder)?))
+        };
+        Self(text.split_whitespace().filter_map(one).collect())
     }
 
-    fn has(&self, name: &LeaseName) -> bool {
-        self.holder.is_some() && self.names.contains(name)
+    fn and(mut self, leases: &[Lease]) -> Self {
+        for lease in leases {
+            let names = lease.names().iter().cloned();
+            self.0.extend(names.map(|name| (name, lease.holder())));
+        }
+        self
+    }
+
+    /// What the command is told.
+    fn told(&self) -> BTreeMap<String, String> {
+        let names: Vec<&str> = self.0.keys().map(LeaseName::as_str).collect();
+        let held = self.0.iter();
+        let holders: Vec<String> = held
+            .map(|(name, holder)| format!("{}:{name}", holder.as_text()))
+            .collect();
+        [
+            (NAMES_VARIABLE.to_owned(), names.join(" ")),
+            (HOLDERS_VARIABLE.to_owned(), holders.join(" ")),
+        ]
+        .into()
     }
 }
 
 /// A command and what it runs under.
 struct Command {
     held: Vec<Lease>,
+    told: BTreeMap<String, String>,
     margins: Margins,
     on_lost: OnLost,
     kill_grace: Duration,
@@ -219,7 +249,10 @@ impl Command {
                 }
             }
         };
-        let still_held = self.held.iter().all(|lease| lease.check().is_ok());
+        // The guardian, too, ends it when its lease is not renewed in time.
+        let was_ended = matches!(&ending, Ok(ending) if ending.how == EndedHow::Stopped);
+        let is_held = self.held.iter().all(|lease| lease.check().is_ok());
+        let still_held = is_held && !lost && (stops > 0 || !was_ended);
         for lease in self.held {
             lease.release().await;
         }
@@ -271,7 +304,7 @@ impl Command {
         let schedule = schedule.map_err(|error| broken(error.message))?;
         let mut job = Job::new(name, schedule, Program::Command(argv.to_vec()));
         job.kill_grace = self.kill_grace;
-        job.command.env = self.told();
+        job.command.env = self.told.clone();
         Ok(Attempt {
             job: Arc::new(job),
             scheduled_at: now(),
@@ -288,18 +321,6 @@ impl Command {
     fn token(&self) -> FencingToken {
         let tokens = self.held.iter().map(Lease::token);
         tokens.max().unwrap_or_default()
-    }
-
-    /// What the command is told, for a `lock` below it.
-    fn told(&self) -> BTreeMap<String, String> {
-        let names = self.held.iter().flat_map(Lease::names);
-        let names: Vec<&str> = names.map(LeaseName::as_str).collect();
-        let holder = self.held.last().map(|lease| lease.holder().as_text());
-        [
-            (NAMES_VARIABLE.to_owned(), names.join(" ")),
-            (HOLDER_VARIABLE.to_owned(), holder.unwrap_or_default()),
-        ]
-        .into()
     }
 }
 

@@ -126,7 +126,7 @@ impl Leases {
         Acquisition {
             leases: self.clone(),
             names: checked(names),
-            owner: Uuid::new_v4(),
+            owner: None,
             mode: Mode::Exclusive,
             ttl: DEFAULT_TTL,
         }
@@ -191,13 +191,15 @@ impl Holder {
     }
 }
 
-/// A lease in the making.
+/// A lease in the making. It can be cloned and used again: each time it is another holder's, unless
+/// one is named.
 #[must_use = "nothing is asked for until it is acquired"]
 #[derive(Clone, Debug)]
 pub struct Acquisition {
     leases: Leases,
     names: Result<Arc<[LeaseName]>, AcquireError>,
-    owner: Uuid,
+    /// Somebody new each time, where nobody is named.
+    owner: Option<Uuid>,
     mode: Mode,
     ttl: Duration,
 }
@@ -221,7 +223,7 @@ impl Acquisition {
     /// one holder count by themselves: the name is free when the last of them is given back. A
     /// name that is held already keeps its token.
     pub fn held_by(mut self, holder: &Holder) -> Self {
-        self.owner = holder.0;
+        self.owner = Some(holder.0);
         self
     }
 
@@ -261,7 +263,7 @@ impl Acquisition {
             let hold = Hold {
                 // A new one each time: the release of one that came late may come late too.
                 id: Uuid::new_v4(),
-                owner: self.owner,
+                owner: self.owner.unwrap_or_else(Uuid::new_v4),
                 names: Arc::clone(&names),
                 mode: self.mode,
                 ttl: self.ttl,

@@ -290,8 +290,7 @@ impl Engine for QuorumStore {
     }
 
     async fn names(&self) -> Result<Vec<JobName>, StoreError> {
-        let survey = self.shared.survey().await?;
-        Ok(survey.records.into_iter().map(|(job, _)| job).collect())
+        self.shared.names().await
     }
 
     async fn history(

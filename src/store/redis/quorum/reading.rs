@@ -170,6 +170,24 @@ impl Shared {
         })
     }
 
+    /// What any of a majority has: a step that looks at one of them finds out.
+    pub(super) async fn names(&self) -> Result<Vec<JobName>, StoreError> {
+        let all = self.members.len();
+        let ask = |member: &Arc<RedisStore>| {
+            let member = Arc::clone(member);
+            async move { member.reader.jobs().await }
+        };
+        let enough = |names: &[Vec<JobName>]| names.len() >= majority(all);
+        let (names, faults) = gather(self.members.iter().map(ask), enough).await;
+        if names.len() < majority(all) {
+            return Err(self.too_few(names.len(), names.len(), faults));
+        }
+        let mut names: Vec<JobName> = names.into_iter().flatten().collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
     pub(super) async fn history(
         &self,
         job: Option<&JobName>,

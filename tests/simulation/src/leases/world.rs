@@ -3,6 +3,8 @@
 //!
 //! Must never: let anything but the seed decide.
 
+mod network;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -389,70 +391,6 @@ impl World {
                 Effect::Tell(id, word) => self.told(id, word),
             }
         }
-    }
-
-    /// Sends a message as the network has it.
-    fn carry(&mut self, message: impl Fn() -> Message) {
-        let times = if self.chance.percent(self.faults.doubled) {
-            2
-        } else {
-            1
-        };
-        for _ in 0..times {
-            if self.chance.percent(self.faults.lost) {
-                continue;
-            }
-            let delay = match self.chance.percent(self.faults.late) {
-                true => self.chance.below(2000),
-                false => self.chance.below(5),
-            };
-            self.post(delay, message());
-        }
-    }
-
-    fn post(&mut self, delay: u64, message: Message) {
-        self.number += 1;
-        self.messages
-            .insert((self.now_ms + delay, self.number), message);
-    }
-
-    fn arrive(&mut self, message: Message) {
-        match message {
-            Message::Request(call) => {
-                let asked = self.store.ask(&call.caller, &call.requests);
-                let result = asked
-                    .now_or_never()
-                    .expect("the memory store waits for nothing");
-                self.carry(|| Message::Answer(call.clone(), result.clone()));
-            }
-            Message::Answer(call, result) => self.answered(call, result),
-            Message::TimeOut(call) => {
-                let away = StoreError::Unreachable {
-                    place: "here".to_owned(),
-                    cause: "lost".to_owned(),
-                };
-                self.answered(call, Err(away));
-            }
-        }
-    }
-
-    fn answered(&mut self, call: Call, result: Result<Answered<Vec<LeaseAnswer>>, StoreError>) {
-        let client = &self.clients[call.client];
-        if client.life != call.life || client.open.get(&call.kind) != Some(&call.number) {
-            return;
-        }
-        if client.frozen_until > self.now_ms {
-            let wait = client.frozen_until - self.now_ms;
-            self.post(wait, Message::Answer(call, result));
-            return;
-        }
-        let now = self.boot();
-        let client = &mut self.clients[call.client];
-        client.open.remove(&call.kind);
-        client
-            .holds
-            .answered(call.kind, &call.requests, result, call.sent, now);
-        self.settle(call.client);
     }
 
     fn told(&mut self, id: Uuid, word: Word) {

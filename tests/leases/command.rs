@@ -1,0 +1,365 @@
+//! `soloist lock`: flock(1) across hosts.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use test_support::redis::{RedisServer, fresh_namespace};
+
+use crate::LONG;
+
+struct Scene {
+    url: String,
+    namespace: String,
+    dir: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self::of(RedisServer::shared())
+    }
+
+    fn of(server: &RedisServer) -> Self {
+        Self {
+            url: server.url(),
+            namespace: fresh_namespace(),
+            dir: tempfile::tempdir().expect("a directory"),
+        }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_soloist"));
+        command.args(["--store", &self.url, "--namespace", &self.namespace, "lock"]);
+        command.args(words).current_dir(self.dir.path());
+        command
+            .env_remove("SOLOIST_LOCK")
+            .env_remove("SOLOIST_LOCK_HOLDERS");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn runs(&self, words: &[&str]) -> Output {
+        self.command(words).output().expect("it can be run")
+    }
+
+    fn starts(&self, words: &[&str]) -> Child {
+        self.command(words).spawn().expect("it can be run")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Waits until a command has said so.
+    fn waits_for(&self, name: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            match fs::read_to_string(self.file(name)) {
+                Ok(text) if text.ends_with('\n') => return text,
+                _ if begun.elapsed() > LONG => panic!("{name} was never written"),
+                _ => sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn pid(text: &str) -> Pid {
+    Pid::from_raw(text.trim().parse().expect("a process id")).expect("not zero")
+}
+
+fn is_alive(pid: Pid) -> bool {
+    test_support::process::Process::of(pid.as_raw_nonzero().get()).is_some_and(|one| one.is_alive())
+}
+
+fn ends(mut child: Child) -> Output {
+    let begun = Instant::now();
+    while child.try_wait().expect("it can be asked").is_none() {
+        assert!(begun.elapsed() < LONG, "it runs on");
+        sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().expect("it has ended")
+}
+
+#[test]
+fn it_ends_as_its_command_does_and_passes_everything_on() {
+    let scene = Scene::new();
+    let mut command =
+        scene.command(&["a", "--", "sh", "-c", "cat; echo \"$GREETING\" >&2; exit 7"]);
+    let child = command
+        .env("GREETING", "hello")
+        .stdin(Stdio::piped())
+        .spawn();
+    let mut child = child.expect("it can be run");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(b"what it reads\n").expect("it reads");
+    drop(stdin);
+    let output = ends(child);
+    assert_eq!(code(&output), Some(7));
+    assert_eq!(stdout(&output), "what it reads\n");
+    assert_eq!(stderr(&output), "hello\n", "its own words and nothing else");
+    assert_eq!(code(&scene.runs(&["a", "--", "true"])), Some(0));
+    assert_eq!(
+        code(&scene.runs(&["a", "--", "sh", "-c", "kill -9 $$"])),
+        Some(137)
+    );
+    assert_eq!(code(&scene.runs(&["a", "--", "nonesuch"])), Some(127));
+    assert_eq!(code(&scene.runs(&["a", "--", "/etc/passwd"])), Some(126));
+}
+
+#[test]
+fn one_after_the_other_and_who_does_not_wait_is_told_who_has_it() {
+    let scene = Scene::new();
+    let holder = scene.starts(&["a", "b", "--", "sh", "-c", "echo $$ > pid; cat fifo"]);
+    let fifo = scene.file("fifo");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .expect("mkfifo")
+            .success()
+    );
+    scene.waits_for("pid");
+    let busy = scene.runs(&["b", "--wait", "0s", "--", "touch", "wrong"]);
+    assert_eq!(code(&busy), Some(1));
+    let told = stderr(&busy);
+    assert!(told.starts_with("error: not run: `b` is "), "{told}");
+    let late = scene.runs(&["--wait", "100ms", "-E", "75", "a", "--", "touch", "wrong"]);
+    assert_eq!(code(&late), Some(75), "{}", stderr(&late));
+    let next = scene.starts(&["a", "--", "sh", "-c", "echo $SOLOIST_FENCING_TOKEN"]);
+    let shared = scene.starts(&["--shared", "b", "--", "true"]);
+    fs::write(&fifo, "go on").expect("somebody reads");
+    assert_eq!(code(&ends(holder)), Some(0));
+    let next = ends(next);
+    assert!(stdout(&next).trim().parse::<u64>().is_ok(), "{next:?}");
+    assert_eq!(code(&ends(shared)), Some(0));
+    assert!(!scene.file("wrong").exists());
+}
+
+#[test]
+fn those_who_share_run_together() {
+    let scene = Scene::new();
+    let each = |name: &str, other: &str| {
+        let script = format!(
+            "echo > {name}; for i in $(seq 2000); do test -e {other} && exit 0; sleep 0.01; done; exit 1"
+        );
+        scene.starts(&["-s", "a", "--", "sh", "-c", &script])
+    };
+    let (one, two) = (each("one", "two"), each("two", "one"));
+    assert_eq!((code(&ends(one)), code(&ends(two))), (Some(0), Some(0)));
+}
+
+#[test]
+fn below_itself_it_is_let_in_again_to_what_it_has_and_to_nothing_else() {
+    let scene = Scene::new();
+    let soloist = env!("CARGO_BIN_EXE_soloist");
+    let lock = format!(
+        "{soloist} --store {} --namespace {} lock",
+        scene.url, scene.namespace
+    );
+    let script = format!(
+        "outer=$SOLOIST_FENCING_TOKEN
+         {lock} a -w 0s -- sh -c 'echo $SOLOIST_FENCING_TOKEN; {lock} b -w 0s -- true' > inner || exit 2
+         test \"$(cat inner)\" = \"$outer\" || exit 3
+         {lock} c -- {lock} c a -w 0s -- echo \"both of them\" || exit 4
+         {lock} c -- sh -c 'echo > has; sleep 1' & while ! test -e has; do sleep 0.01; done
+         {lock} c -w 0s -- true && exit 5
+         wait; echo done"
+    );
+    let output = scene.runs(&["a", "b", "--", "sh", "-c", &script]);
+    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "both of them\ndone\n");
+}
+
+#[test]
+fn when_it_is_killed_its_command_is_dead_before_another_one_runs() {
+    let scene = Scene::new();
+    let words = [
+        "a",
+        "--ttl",
+        "2s",
+        "--",
+        "sh",
+        "-c",
+        "trap '' TERM; echo $$ > pid; sleep 600",
+    ];
+    let mut holder = scene.starts(&words);
+    let command = pid(&scene.waits_for("pid"));
+    let next = scene.starts(&["a", "--ttl", "2s", "--", "sh", "-c", "cat pid"]);
+    let killed = Instant::now();
+    holder.kill().expect("it runs");
+    holder.wait().expect("it is dead");
+    while is_alive(command) {
+        assert!(killed.elapsed() < LONG, "it outlives who ran it");
+        sleep(Duration::from_millis(1));
+    }
+    println!(
+        "its command was dead {:?} after it was killed",
+        killed.elapsed()
+    );
+    assert!(!next.id().eq(&0));
+    let output = ends(next);
+    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    println!("another one had run {:?} after that", killed.elapsed());
+}
+
+#[test]
+fn when_it_stands_still_its_command_is_dead_before_another_one_runs() {
+    let scene = Scene::new();
+    let words = [
+        "a",
+        "--ttl",
+        "2s",
+        "--",
+        "sh",
+        "-c",
+        "trap '' TERM; echo $$ > pid; sleep 600",
+    ];
+    let holder = scene.starts(&words);
+    let command = pid(&scene.waits_for("pid"));
+    let frozen = Pid::from_child(&holder);
+    kill_process(frozen, Signal::STOP).expect("it runs");
+    let script = format!(
+        "kill -0 {} 2>/dev/null && exit 9; true",
+        command.as_raw_nonzero()
+    );
+    let next = scene.runs(&["a", "--ttl", "2s", "--", "sh", "-c", &script]);
+    assert_eq!(code(&next), Some(0), "{}", stderr(&next));
+    kill_process(frozen, Signal::CONT).expect("it is there");
+    let output = ends(holder);
+    assert_eq!(code(&output), Some(137), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("the lease was lost"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_command_whose_lease_is_being_lost_is_told_in_time_or_killed_as_asked() {
+    for (how, said) in [("term", "TERM\n"), ("kill", "")] {
+        let server = RedisServer::start();
+        let scene = Scene::of(&server);
+        let script = "trap 'echo TERM; exit 0' TERM; echo $$ > pid; while :; do sleep 0.05; done";
+        let words = [
+            "a",
+            "--ttl",
+            "3s",
+            "--on-lost",
+            how,
+            "--",
+            "sh",
+            "-c",
+            script,
+        ];
+        let holder = scene.starts(&words);
+        let command = pid(&scene.waits_for("pid"));
+        server.freeze();
+        let begun = Instant::now();
+        while is_alive(command) {
+            assert!(begun.elapsed() < LONG, "it outlives its lease");
+            sleep(Duration::from_millis(5));
+        }
+        server.thaw();
+        let output = ends(holder);
+        assert_eq!(stdout(&output), said);
+        assert!(
+            stderr(&output).contains("error: the lease was lost"),
+            "{}",
+            stderr(&output)
+        );
+        // Its own word that all went well doesn't count.
+        let expected = if how == "term" { 1 } else { 137 };
+        assert_eq!(code(&output), Some(expected), "{how}");
+    }
+}
+
+#[test]
+fn told_to_stop_it_stops_its_command_and_while_it_waits_it_goes() {
+    let scene = Scene::new();
+    let script = "trap 'echo TERM; exit 3' TERM; echo $$ > pid; while :; do sleep 0.05; done";
+    let holder = scene.starts(&["a", "--", "sh", "-c", script]);
+    scene.waits_for("pid");
+    let waiting = scene.starts(&["a", "--", "touch", "wrong"]);
+    sleep(Duration::from_millis(200));
+    kill_process(Pid::from_child(&waiting), Signal::TERM).expect("it waits");
+    let gone = ends(waiting);
+    assert_eq!(code(&gone), Some(1));
+    assert!(
+        stderr(&gone).contains("stopped while it waited"),
+        "{}",
+        stderr(&gone)
+    );
+    kill_process(Pid::from_child(&holder), Signal::TERM).expect("it runs");
+    let output = ends(holder);
+    assert_eq!(
+        (code(&output), stdout(&output)),
+        (Some(3), "TERM\n".to_owned())
+    );
+    assert_eq!(code(&scene.runs(&["a", "-w", "0s", "--", "true"])), Some(0));
+    assert!(!scene.file("wrong").exists());
+}
+
+#[test]
+fn a_store_that_is_away_and_one_that_nobody_names_are_told() {
+    let mut scene = Scene::new();
+    scene.url = "redis://127.0.0.1:1".to_owned();
+    let away = scene.runs(&["a", "--", "true"]);
+    assert_eq!(code(&away), Some(3), "{}", stderr(&away));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_soloist"));
+    command
+        .args(["lock", "a", "--", "true"])
+        .current_dir(scene.dir.path());
+    let nobody = command
+        .env_remove("SOLOIST_STORE")
+        .output()
+        .expect("it can be run");
+    assert_eq!(code(&nobody), Some(2));
+    assert!(
+        stderr(&nobody).contains("no store is named"),
+        "{}",
+        stderr(&nobody)
+    );
+    let mut table = fs::File::create(scene.file("jobs.toml")).expect("a table");
+    let store = scene.file("leases.db");
+    write!(
+        table,
+        "[scheduler]\nstore = \"sqlite:{}\"\n[jobs.a]\nschedule = \"@manual\"\nshell = \"true\"\n",
+        store.display()
+    )
+    .expect("room");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_soloist"));
+    command
+        .args(["lock", "a", "--", "echo", "by the table's"])
+        .current_dir(scene.dir.path());
+    let named = command
+        .env_remove("SOLOIST_STORE")
+        .output()
+        .expect("it can be run");
+    assert_eq!(stdout(&named), "by the table's\n", "{}", stderr(&named));
+    let mut bytes = Vec::new();
+    fs::File::open(store)
+        .expect("it was made")
+        .read_to_end(&mut bytes)
+        .expect("it can be read");
+    assert!(bytes.starts_with(b"SQLite"));
+}

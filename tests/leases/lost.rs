@@ -1,0 +1,104 @@
+//! What becomes of a lease when its server, or the link to it, dies, stands still or forgets.
+
+use std::time::{Duration, Instant};
+
+use soloist::Leases;
+use test_support::redis::{RedisServer, fresh_namespace};
+use test_support::relay::Relay;
+
+use crate::{LONG, has, is_busy};
+
+/// Long enough for a busy machine, and short enough to wait for.
+const TTL: Duration = Duration::from_secs(3);
+
+async fn client(url: &str, namespace: &str) -> Leases {
+    Leases::open(url, namespace)
+        .await
+        .expect("the store can be used")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_holder_that_is_cut_off_has_stopped_before_another_one_begins() {
+    let server = RedisServer::start();
+    let relay = Relay::to(server.port());
+    let namespace = fresh_namespace();
+    let cut_off = client(&relay.url(), &namespace).await;
+    let other = client(&server.url(), &namespace).await;
+    let lease = has(cut_off.lease("a").ttl(TTL)).await;
+    let waiting = tokio::spawn(other.lease("a").ttl(TTL).acquire_within(LONG));
+    // It is renewed for as long as it can be.
+    tokio::time::sleep(TTL * 2).await;
+    lease.check().expect("it is renewed");
+    assert!(!waiting.is_finished());
+    relay.lose_replies();
+    lease.lost().await;
+    let lost = Instant::now();
+    lease.check().expect_err("it is lost");
+    let next = waiting.await.expect("no panic").expect("it ran out");
+    let granted = Instant::now();
+    println!("lost {:?} before another one had it", granted - lost);
+    assert!(next.token() > lease.token());
+    assert!(granted > lost);
+    relay.mend();
+    // What it gives back by then is not the other's.
+    lease.release().await;
+    next.check().expect("it is its own");
+    assert!(is_busy(cut_off.lease("a")).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stands_still_is_waited_for_and_nobody_has_what_another_has() {
+    let server = RedisServer::start();
+    let namespace = fresh_namespace();
+    let client = client(&server.url(), &namespace).await;
+    let lease = has(client.lease("a").ttl(TTL)).await;
+    let kept = has(client.lease("b").ttl(Duration::from_secs(60))).await;
+    server.freeze();
+    let waiting = tokio::spawn(client.lease("a").ttl(TTL).acquire_within(LONG));
+    lease.lost().await;
+    server.thaw();
+    let next = waiting
+        .await
+        .expect("no panic")
+        .expect("the server is back");
+    assert!(next.token() > lease.token());
+    kept.check().expect("its lease is longer than that");
+    kept.release().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_forgets_gives_nobody_what_another_has() {
+    let server = RedisServer::start();
+    let namespace = fresh_namespace();
+    let (one, two) = (
+        client(&server.url(), &namespace).await,
+        client(&server.url(), &namespace).await,
+    );
+    let lease = has(one.lease("a").ttl(TTL)).await;
+    server.command(&["FLUSHALL"]);
+    let refused = two.lease("a").ttl(TTL).acquire_within(TTL * 2).await;
+    assert!(refused.is_err(), "{refused:?}");
+    lease.check().expect("it was written anew");
+    let token = lease.token();
+    lease.release().await;
+    let next = has(two.lease("a").ttl(TTL)).await;
+    assert!(next.token() > token);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_starts_again_empty_gives_nobody_what_another_has() {
+    let mut server = RedisServer::start();
+    let namespace = fresh_namespace();
+    let client = client(&server.url(), &namespace).await;
+    let lease = has(client.lease("a").ttl(Duration::from_secs(10))).await;
+    server.kill();
+    server.restart();
+    assert!(
+        client
+            .lease("a")
+            .acquire_within(Duration::from_secs(4))
+            .await
+            .is_err()
+    );
+    lease.check().expect("it was written anew");
+}
