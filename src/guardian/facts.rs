@@ -99,6 +99,7 @@ pub(crate) struct SpawnError {
 }
 
 impl SpawnError {
+    #[cfg(feature = "daemon")]
     /// There is no such program, rather than one that can't be executed.
     pub(crate) fn is_not_found(&self) -> bool {
         self.kind == SpawnErrorKind::ProgramNotFound

@@ -275,6 +275,7 @@ impl Guardian {
     }
 }
 
+#[cfg(feature = "daemon")]
 /// Whether there is such a program to execute, by this `PATH`: what a job's own process would find.
 pub(crate) fn find_program(program: &str, path: &std::ffi::OsStr) -> Result<(), SpawnError> {
     program::find(program, path, None).map(drop)

@@ -30,6 +30,7 @@ use crate::scheduler::lease::{
     FencingToken, Hold, LeaseName, Mode, NAMES_PER_HOLD_LIMIT, NameState, Replica,
 };
 use crate::scheduler::margins::{LONGEST_TTL, SHORTEST_TTL};
+#[cfg(feature = "daemon")]
 use crate::scheduler::time::BootTime;
 use crate::store::{LeaseStore, StoreError};
 
@@ -409,12 +410,14 @@ impl Lease {
         let _ = ended.await;
     }
 
+    #[cfg(feature = "daemon")]
     /// Until when it is trusted, and each later instant as it is renewed; none once it is lost.
     pub(crate) fn trusted_until(&self) -> Option<BootTime> {
         let standing = *self.standing.borrow();
         (!standing.lost).then_some(standing.trust.until)
     }
 
+    #[cfg(feature = "daemon")]
     /// Completes when it was renewed, or lost, since the last time.
     pub(crate) async fn changed(&mut self) {
         // A task that is gone renews nothing.

@@ -10,7 +10,7 @@ use super::{Call, Message, World};
 
 impl World {
     /// Sends a message as the network has it.
-    fn carry(&mut self, message: impl Fn() -> Message) {
+    pub(super) fn carry(&mut self, message: impl Fn() -> Message) {
         let times = if self.chance.percent(self.faults.doubled) {
             2
         } else {
@@ -28,13 +28,13 @@ impl World {
         }
     }
 
-    fn post(&mut self, delay: u64, message: Message) {
+    pub(super) fn post(&mut self, delay: u64, message: Message) {
         self.number += 1;
         self.messages
             .insert((self.now_ms + delay, self.number), message);
     }
 
-    fn arrive(&mut self, message: Message) {
+    pub(super) fn arrive(&mut self, message: Message) {
         match message {
             Message::Request(call) => {
                 let asked = self.store.ask(&call.caller, &call.requests);
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    fn answered(&mut self, call: Call, result: Result<Answered<Vec<LeaseAnswer>>, StoreError>) {
+    pub(super) fn answered(&mut self, call: Call, result: Result<Answered<Vec<LeaseAnswer>>, StoreError>) {
         let client = &self.clients[call.client];
         if client.life != call.life || client.open.get(&call.kind) != Some(&call.number) {
             return;
