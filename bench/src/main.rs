@@ -1,10 +1,12 @@
 //! What soloist costs beside what it replaces, measured in one run on one machine: its timer
-//! beside tokio-cron-scheduler's, and an attempt beside a bare posix_spawn(3) (`spawn`).
+//! beside tokio-cron-scheduler's, an attempt beside a bare posix_spawn(3) (`spawn`), and named leases
+//! beside bare Redis (`leases`).
 //!
 //! The timers: both do what they do before any job starts: soloist finds what is due, claims it from the
 //! in-memory store, and releases it again; tokio-cron-scheduler calls an empty callback. Each
 //! measurement has a process of its own. Quote the ratios: the figures are the machine's.
 
+mod leases;
 mod own;
 mod sample;
 mod spawn;
@@ -57,6 +59,10 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["leases"] => {
+            leases::compare();
+            ExitCode::SUCCESS
+        }
         ["spawn"] => {
             spawn::compare();
             ExitCode::SUCCESS
@@ -74,6 +80,8 @@ fn main() -> ExitCode {
             None => ExitCode::from(2),
         },
         _ => {
+            leases::compare();
+            println!();
             spawn::compare();
             println!();
             compare_all()

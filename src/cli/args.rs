@@ -247,7 +247,7 @@ pub(crate) enum Command {
                       soloist lock --shared catalogue -- ./read-catalogue\n  \
                       soloist lock stock:42 order:7 -- ./move\n\n\
                       The command gets SOLOIST_FENCING_TOKEN, and reads and writes what this would. Below it, `soloist lock` is let in again to the names it has.\n\n\
-                      Exits with the command's own code, or 128 and the number of the signal that ended it; with 1 (see -E) when somebody else has the lease and the wait is over, or when the lease was lost; with 126 and 127 when the command can't be run, or is not there."
+                      Exits with the command's own code, or 128 and the number of the signal that ended it; with 1 when the lease was lost, or somebody else has it and the wait is over (--conflict-exit-code); with 126 and 127 when the command can't be run, or is not there."
     )]
     Lock(LockArgs),
     /// Test soloist against your own store: replicas that are killed, frozen and cut off, and what held.

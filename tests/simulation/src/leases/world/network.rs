@@ -54,7 +54,11 @@ impl World {
         }
     }
 
-    pub(super) fn answered(&mut self, call: Call, result: Result<Answered<Vec<LeaseAnswer>>, StoreError>) {
+    pub(super) fn answered(
+        &mut self,
+        call: Call,
+        result: Result<Answered<Vec<LeaseAnswer>>, StoreError>,
+    ) {
         let client = &self.clients[call.client];
         if client.life != call.life || client.open.get(&call.kind) != Some(&call.number) {
             return;
