@@ -19,43 +19,63 @@ macro_rules! mutant {
 }
 
 #[cfg(feature = "daemon")]
+#[doc(hidden)]
 pub mod cli;
+#[doc(hidden)]
 pub mod clock;
 #[cfg(feature = "daemon")]
+#[doc(hidden)]
 pub mod config;
 #[cfg(feature = "daemon")]
 mod daemon;
+#[doc(hidden)]
 pub mod driver;
+pub(crate) mod embed;
 #[cfg(all(feature = "daemon", any(test, fuzzing)))]
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(feature = "daemon")]
+#[doc(hidden)]
 pub mod guardian;
 #[cfg(feature = "daemon")]
+#[doc(hidden)]
 pub mod health;
 #[cfg(feature = "daemon")]
 mod http;
 #[cfg(feature = "http")]
 mod http_client;
 #[cfg(feature = "daemon")]
+#[doc(hidden)]
 pub mod import;
+mod jobs;
 #[cfg(feature = "daemon")]
+#[doc(hidden)]
 pub mod metrics;
 #[cfg(soloist_mutants)]
+#[doc(hidden)]
 pub mod mutants;
 #[cfg(feature = "daemon")]
 mod notify;
-#[cfg(feature = "daemon")]
 mod orders;
+#[cfg(feature = "daemon")]
+#[doc(hidden)]
 pub mod runner;
+#[doc(hidden)]
 pub mod scheduler;
+#[doc(hidden)]
 pub mod store;
+#[doc(hidden)]
 pub mod store_url;
 #[cfg(any(feature = "http", feature = "tls"))]
 mod tls_trouble;
 #[cfg(feature = "otlp")]
+#[doc(hidden)]
 pub mod traces;
 #[cfg(feature = "daemon")]
+#[doc(hidden)]
 pub mod verify;
 #[cfg(feature = "daemon")]
 mod views;
+#[cfg(feature = "daemon")]
+#[doc(hidden)]
 pub mod why;

@@ -20,10 +20,13 @@ pub(crate) mod fuzzing;
 mod history;
 mod limits;
 pub mod memory;
+#[cfg(feature = "redis")]
 pub mod redis;
 mod rules;
+#[cfg(feature = "daemon")]
 mod scratch;
 mod shown;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod url;
 mod withdrawal;
@@ -36,8 +39,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 pub use self::history::AttemptRecord;
+#[cfg(feature = "daemon")]
 pub use self::scratch::{Detour, PlainLock, Scratch};
-pub use self::url::{open, open_with};
+pub use self::url::{open, open_at, open_with};
 pub use self::withdrawal::Withdrawal;
 
 use crate::scheduler::job::JobName;

@@ -3,22 +3,30 @@
 //! Must never: connect. What can be wrong with a server or a file is said by
 //! [`Store::ready`]; what is wrong with the URL is said here, without its secrets.
 
+#[cfg(feature = "sqlite")]
 use std::ffi::OsString;
+#[cfg(feature = "sqlite")]
 use std::fs::DirBuilder;
+#[cfg(feature = "sqlite")]
 use std::os::unix::fs::DirBuilderExt;
+#[cfg(feature = "sqlite")]
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::memory::MemoryStore;
+#[cfg(feature = "redis")]
 use super::redis::RedisStore;
+#[cfg(feature = "redis")]
 use super::redis::quorum::QuorumStore;
+#[cfg(feature = "sqlite")]
 use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
-use crate::clock::SystemClock;
+use crate::clock::{Clock, SystemClock};
 use crate::scheduler::job::check_name;
 use crate::store_url::{RedisUrl, Several, SeveralUrl, StoreOptions, redact};
 
 /// The file of the embedded store, in a state directory.
+#[cfg(feature = "sqlite")]
 const FILE_NAME: &str = "soloist.db";
 
 /// The store that `url` names; none: a file in the state directory. `namespace` keeps fleets
@@ -33,26 +41,26 @@ pub fn open_with(
     namespace: &str,
     options: &StoreOptions,
 ) -> Result<Arc<dyn Store>, StoreError> {
-    let clock = Arc::new(SystemClock);
+    open_at(Arc::new(SystemClock), url, namespace, options)
+}
+
+/// The same; where the store has no clock of its own, it goes by this one.
+pub fn open_at(
+    clock: Arc<dyn Clock>,
+    url: Option<&str>,
+    namespace: &str,
+    options: &StoreOptions,
+) -> Result<Arc<dyn Store>, StoreError> {
     let Some(url) = url else {
-        let path = default_path(|name| std::env::var_os(name))?;
-        check_namespace(namespace, "sqlite:")?;
-        create_directory(&path)?;
-        return Ok(Arc::new(SqliteStore::open(&path, namespace, clock)?));
+        return open_default(clock, namespace);
     };
     check_namespace(namespace, &redact(url))?;
     match url.split_once(':') {
-        Some(("sqlite", path)) => {
-            let path = sqlite_path(url, path)?;
-            Ok(Arc::new(SqliteStore::open(&path, namespace, clock)?))
-        }
+        Some(("sqlite", path)) => open_sqlite(clock, url, path, namespace),
         Some(("memory", "")) => Ok(Arc::new(MemoryStore::new(clock))),
         Some(("memory", _)) => Err(bad_url(url, "`memory:` takes nothing after it")),
-        _ if SeveralUrl::parse(url).is_ok_and(|url| url.kind == Several::Quorum) => {
-            Ok(Arc::new(QuorumStore::open(url, namespace, options)?))
-        }
         _ if RedisUrl::is_one(url) || SeveralUrl::is_one(url) => {
-            Ok(Arc::new(RedisStore::open_with(url, namespace, options)?))
+            open_redis(url, namespace, options)
         }
         Some(("postgres" | "mysql" | "etcd" | "zookeeper", _)) => {
             Err(bad_url(url, "not supported yet"))
@@ -62,6 +70,66 @@ pub fn open_with(
             "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`",
         )),
     }
+}
+
+#[cfg(feature = "sqlite")]
+fn open_default(clock: Arc<dyn Clock>, namespace: &str) -> Result<Arc<dyn Store>, StoreError> {
+    let path = default_path(|name| std::env::var_os(name))?;
+    check_namespace(namespace, "sqlite:")?;
+    create_directory(&path)?;
+    Ok(Arc::new(SqliteStore::open(&path, namespace, clock)?))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn open_default(_: Arc<dyn Clock>, _: &str) -> Result<Arc<dyn Store>, StoreError> {
+    Err(without("sqlite:", "sqlite"))
+}
+
+#[cfg(feature = "sqlite")]
+fn open_sqlite(
+    clock: Arc<dyn Clock>,
+    url: &str,
+    path: &str,
+    namespace: &str,
+) -> Result<Arc<dyn Store>, StoreError> {
+    let path = sqlite_path(url, path)?;
+    Ok(Arc::new(SqliteStore::open(&path, namespace, clock)?))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn open_sqlite(
+    _: Arc<dyn Clock>,
+    url: &str,
+    _: &str,
+    _: &str,
+) -> Result<Arc<dyn Store>, StoreError> {
+    Err(without(url, "sqlite"))
+}
+
+#[cfg(feature = "redis")]
+fn open_redis(
+    url: &str,
+    namespace: &str,
+    options: &StoreOptions,
+) -> Result<Arc<dyn Store>, StoreError> {
+    if SeveralUrl::parse(url).is_ok_and(|url| url.kind == Several::Quorum) {
+        return Ok(Arc::new(QuorumStore::open(url, namespace, options)?));
+    }
+    Ok(Arc::new(RedisStore::open_with(url, namespace, options)?))
+}
+
+#[cfg(not(feature = "redis"))]
+fn open_redis(url: &str, _: &str, _: &StoreOptions) -> Result<Arc<dyn Store>, StoreError> {
+    Err(without(url, "redis"))
+}
+
+/// What is refused to whoever built this without the store.
+#[cfg(not(all(feature = "redis", feature = "sqlite")))]
+fn without(url: &str, feature: &str) -> StoreError {
+    let cause = format!(
+        "this program was built without it: switch the feature `{feature}` of the crate `soloist` on"
+    );
+    bad_url(url, &cause)
 }
 
 fn check_namespace(namespace: &str, place: &str) -> Result<(), StoreError> {
@@ -79,6 +147,7 @@ fn bad_url(url: &str, cause: &str) -> StoreError {
     }
 }
 
+#[cfg(feature = "sqlite")]
 /// The path in `sqlite:PATH`; `sqlite:///PATH` is what other tools call an absolute one.
 pub(super) fn sqlite_path(url: &str, path: &str) -> Result<PathBuf, StoreError> {
     let path = match path.strip_prefix("//") {
@@ -102,6 +171,7 @@ pub(super) fn sqlite_path(url: &str, path: &str) -> Result<PathBuf, StoreError> 
     Err(bad_url(url, cause))
 }
 
+#[cfg(feature = "sqlite")]
 /// `$STATE_DIRECTORY` (systemd.exec(5); the first of them), else the user's state directory
 /// (XDG Base Directory Specification).
 pub(super) fn default_path(
@@ -132,6 +202,7 @@ pub(super) fn default_path(
     })
 }
 
+#[cfg(feature = "sqlite")]
 /// Makes the directory of the default path, for its owner alone, as the XDG specification has
 /// it. Directories that somebody named are theirs to make: a wrong path is not a new store.
 pub(super) fn create_directory(path: &Path) -> Result<(), StoreError> {

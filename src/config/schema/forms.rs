@@ -15,13 +15,14 @@ use super::Table;
 use crate::config::calendars::WEEKDAYS;
 use crate::config::http::STATUSES;
 use crate::config::identity::LARGEST_ID;
-use crate::config::job::{ATTEMPTS, HISTORY_LIMITS};
 use crate::config::keys::Key;
-use crate::config::policies::{CATCH_UP_LIMITS, QUEUE_LIMITS, SHARDS};
 use crate::config::program::LARGEST_OUTPUT_LIMIT;
-use crate::config::retry::{FACTORS, MAXES};
-use crate::config::scheduler::{ACKNOWLEDGEMENT_LIMITS, LARGEST_REVISION, RUNNING_LIMITS};
+use crate::config::scheduler::ACKNOWLEDGEMENT_LIMITS;
 use crate::config::values::{DURATION_UNITS, SIZE_UNITS};
+use crate::jobs::limits::{
+    ATTEMPTS, CATCH_UP_LIMITS, HISTORY_LIMITS, LARGEST_REVISION, QUEUE_LIMITS, RETRIES,
+    RETRY_FACTORS, RUNNING_LIMITS, SHARDS,
+};
 use crate::scheduler::job::NAME_LENGTH_LIMIT;
 use crate::scheduler::lease::Topic;
 
@@ -81,10 +82,10 @@ pub(super) fn of(table: Table, key: &Key) -> Option<Value> {
 /// The form of a key of `retry`.
 pub(super) fn of_retry(name: &str) -> Option<Value> {
     Some(match name {
-        "max" => number(wide(MAXES)),
+        "max" => number(wide(RETRIES)),
         "backoff" | "max_backoff" => full(&duration()),
         "factor" => json!({
-            "type": "number", "minimum": FACTORS.start(), "maximum": FACTORS.end(),
+            "type": "number", "minimum": RETRY_FACTORS.start(), "maximum": RETRY_FACTORS.end(),
         }),
         _ => return None,
     })

@@ -1,0 +1,1 @@
+//! Placeholder. Must never: stay.
