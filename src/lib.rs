@@ -30,7 +30,7 @@ pub mod config;
 mod daemon;
 #[doc(hidden)]
 pub mod driver;
-pub(crate) mod embed;
+mod embed;
 #[cfg(all(feature = "daemon", any(test, fuzzing)))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -79,3 +79,15 @@ mod views;
 #[cfg(feature = "daemon")]
 #[doc(hidden)]
 pub mod why;
+
+pub use crate::clock::{Clock, ManualClock, SystemClock};
+pub use crate::embed::{
+    AttemptId, Builder, CancelReason, Cancelled, Context, EndedAttempt, Error, Event, Events,
+    Fault, Faults, Handle, Job, JobStatus, LastAttempt, Paused, ReplicaStatus, Scheduler,
+    SharedStore, Shutdown, State, Status,
+};
+pub use crate::scheduler::job::OnCrash;
+pub use crate::scheduler::lease::Outcome;
+pub use crate::scheduler::policy::{CatchUp, Concurrency, Retry};
+pub use crate::scheduler::schedule::{DstFold, DstGap};
+pub use crate::scheduler::time::{BootTime, Timestamp};

@@ -4,7 +4,6 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,15 +18,12 @@ use super::read::{Reader, to_i64};
 use super::tags::{References, read_tags};
 use super::tls;
 use crate::jobs::limits::{
-    HISTORY_LIMIT, HISTORY_LIMITS, LARGEST_REVISION, LEASE_TTL, LEASE_TTLS, LONGEST_SHUTDOWN_GRACE,
-    RUNNING_LIMITS, SHUTDOWN_GRACE,
+    ACKNOWLEDGEMENTS, HISTORY_LIMIT, HISTORY_LIMITS, LARGEST_REVISION, LEASE_TTL, LEASE_TTLS,
+    LONGEST_SHUTDOWN_GRACE, RUNNING_LIMITS, SHUTDOWN_GRACE,
 };
 use crate::scheduler::job::check_name;
 use crate::scheduler::policy::Tags;
 use crate::store_url::{self, StoreUrlError, TlsFiles};
-
-/// Of how many replicas of the store's server an acknowledgement can be asked for.
-pub(super) const ACKNOWLEDGEMENT_LIMITS: RangeInclusive<u32> = 0..=20;
 
 /// `[scheduler]`, with every default filled in.
 #[derive(Clone, PartialEq, Eq)]
@@ -138,7 +134,7 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>, path: &str) -
             }
             "max_running" => config.max_running = reader.integer(entry, RUNNING_LIMITS),
             "min_replicas_ack" => {
-                let count = reader.integer(entry, ACKNOWLEDGEMENT_LIMITS);
+                let count = reader.integer(entry, ACKNOWLEDGEMENTS);
                 config.min_replicas_ack = count.unwrap_or(config.min_replicas_ack);
             }
             "listen" => config.listen = read_listen(reader, entry),
@@ -181,7 +177,7 @@ pub(super) fn read_connection(
             }
             "store" if !given.store => config.store = read_store(reader, entry),
             "min_replicas_ack" => {
-                let count = reader.integer(entry, ACKNOWLEDGEMENT_LIMITS);
+                let count = reader.integer(entry, ACKNOWLEDGEMENTS);
                 config.min_replicas_ack = count.unwrap_or_default();
             }
             _ => {}

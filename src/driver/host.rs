@@ -47,10 +47,13 @@ impl HostHands {
     }
 
     /// Takes a replica off the list; others find out by themselves if that fails.
-    pub(super) async fn depart(&self, caller: &Caller) {
-        let departed = tokio::time::timeout(CALL_TIMEOUT, self.store.depart(caller)).await;
-        if !matches!(departed, Ok(Ok(()))) {
-            tracing::debug!("could not sign off at the store");
+    pub(super) fn depart(&self, caller: Caller) -> impl Future<Output = ()> + Send + use<> {
+        let store = Arc::clone(&self.store);
+        async move {
+            let departed = tokio::time::timeout(CALL_TIMEOUT, store.depart(&caller)).await;
+            if !matches!(departed, Ok(Ok(()))) {
+                tracing::debug!("could not sign off at the store");
+            }
         }
     }
 }

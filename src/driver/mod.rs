@@ -114,7 +114,7 @@ impl Driver {
             let wakeup = match self.dispatcher.turn(&mut self.hands) {
                 Turn::Wait(until) => until,
                 Turn::Over => {
-                    self.hands.depart(&self.dispatcher.caller()).await;
+                    self.hands.depart(self.dispatcher.caller()).await;
                     return Finished::Drained;
                 }
             };

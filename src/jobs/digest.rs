@@ -28,7 +28,7 @@ pub(crate) fn table_digest(jobs: &[Job]) -> String {
 }
 
 /// 16 hexadecimal digits, the same for jobs that mean the same but for their secrets.
-pub fn job_digest(job: &Job) -> String {
+pub(crate) fn job_digest(job: &Job) -> String {
     let digest = Spread::default().bytes(text_of(job).as_bytes());
     format!("{:016x}", digest.number())
 }

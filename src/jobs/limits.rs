@@ -79,6 +79,9 @@ pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(30);
 /// How many attempts a replica may run at once.
 pub(crate) const RUNNING_LIMITS: RangeInclusive<u32> = 1..=100_000;
 
+/// Of how many replicas of the store's server an acknowledgement can be asked for.
+pub(crate) const ACKNOWLEDGEMENTS: RangeInclusive<u32> = 0..=20;
+
 /// The largest revision: all readers of JSON know integers up to there.
 pub(crate) const LARGEST_REVISION: u64 = (1 << 53) - 1;
 

@@ -17,11 +17,10 @@ use crate::config::http::STATUSES;
 use crate::config::identity::LARGEST_ID;
 use crate::config::keys::Key;
 use crate::config::program::LARGEST_OUTPUT_LIMIT;
-use crate::config::scheduler::ACKNOWLEDGEMENT_LIMITS;
 use crate::config::values::{DURATION_UNITS, SIZE_UNITS};
 use crate::jobs::limits::{
-    ATTEMPTS, CATCH_UP_LIMITS, HISTORY_LIMITS, LARGEST_REVISION, QUEUE_LIMITS, RETRIES,
-    RETRY_FACTORS, RUNNING_LIMITS, SHARDS,
+    ACKNOWLEDGEMENTS, ATTEMPTS, CATCH_UP_LIMITS, HISTORY_LIMITS, LARGEST_REVISION, QUEUE_LIMITS,
+    RETRIES, RETRY_FACTORS, RUNNING_LIMITS, SHARDS,
 };
 use crate::scheduler::job::NAME_LENGTH_LIMIT;
 use crate::scheduler::lease::Topic;
@@ -161,7 +160,7 @@ pub(super) fn limits(table: Table, name: &str) -> Option<RangeInclusive<u64>> {
         (Table::Scheduler, "revision") => return Some(0..=LARGEST_REVISION),
         (_, "history_limit") => HISTORY_LIMITS,
         (Table::Scheduler, "max_running") => RUNNING_LIMITS,
-        (Table::Scheduler, "min_replicas_ack") => ACKNOWLEDGEMENT_LIMITS,
+        (Table::Scheduler, "min_replicas_ack") => ACKNOWLEDGEMENTS,
         (Table::Job, "catch_up_limit") => CATCH_UP_LIMITS,
         (Table::Job, "queue_limit") => QUEUE_LIMITS,
         (Table::Job, "max_attempts") => ATTEMPTS,
