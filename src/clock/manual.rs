@@ -95,7 +95,7 @@ impl ManualClock {
     pub async fn advance(&self, by: Duration) {
         self.settle().await;
         let until = self.state().boot + by;
-        while let Some(at) = self.state().next_before(until) {
+        while let Some(at) = self.next_before(until) {
             self.go_to(at);
             self.settle().await;
         }
@@ -134,6 +134,13 @@ impl ManualClock {
         }
     }
 
+    /// The first instant that somebody waits for, if it is before `until`.
+    fn next_before(&self, until: BootTime) -> Option<BootTime> {
+        let state = self.state();
+        let (at, _) = state.waiting.keys().next()?;
+        (*at < until).then_some(*at)
+    }
+
     fn go_to(&self, at: BootTime) {
         let mut state = self.state();
         let passed = at.saturating_since(state.boot);
@@ -151,14 +158,6 @@ impl ManualClock {
     fn state(&self) -> MutexGuard<'_, State> {
         let state = self.shared.state.lock();
         state.unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// The first instant that somebody waits for, if it is before `until`.
-    fn next_before(&self, until: BootTime) -> Option<BootTime> {
-        let (at, _) = self.waiting.keys().next()?;
-        (*at < until).then_some(*at)
     }
 }
 
