@@ -68,7 +68,6 @@ pub(crate) use schema::{Described, Table, schema};
 pub(crate) use tags::parse_tag;
 pub(crate) use values::parse_duration;
 
-pub(crate) use crate::jobs::digest::job_digest;
 pub(crate) use crate::jobs::limits::default_starting_deadline;
 pub(crate) use crate::jobs::names::nearest;
 pub(crate) use crate::jobs::zone::find_zone;

@@ -2,4 +2,10 @@
 //! memory by a clock that is told to go on, and on a real Redis.
 
 mod by_the_clock;
+mod endings;
+mod fleet;
+mod orders;
+mod redis;
+mod refusals;
+mod shutdown;
 mod world;
