@@ -22,7 +22,7 @@ use super::context::{Context, LeaseInUse};
 use super::course::{Course, CutShort, Limits};
 use crate::clock::{Clock, Timer};
 use crate::scheduler::lease::{AttemptDetail, Output};
-use crate::scheduler::time::format_duration;
+use crate::scheduler::time::{BootTime, format_duration};
 use crate::scheduler::{Attempt, EndedHow, Ending};
 
 /// Any error of a function.
@@ -69,7 +69,7 @@ pub(super) async fn run(function: Function, setting: Setting) -> Ending {
         Arc::clone(&setting.replica),
         Arc::clone(&setting.lease),
     );
-    let work = spawn(function, context);
+    let work = spawn(function, context, Arc::clone(&setting.lease));
     Watch {
         setting,
         course,
@@ -80,7 +80,16 @@ pub(super) async fn run(function: Function, setting: Setting) -> Ending {
     .await
 }
 
-fn spawn(function: Function, context: Context) -> JoinHandle<Result<(), String>> {
+/// What a function came back with.
+struct Returned {
+    result: Result<(), String>,
+    /// It had been asked to end by then.
+    was_cancelled: bool,
+}
+
+type Work = JoinHandle<Returned>;
+
+fn spawn(function: Function, context: Context, lease: Arc<LeaseInUse>) -> Work {
     let span = tracing::info_span!(
         "attempt",
         job = context.job(),
@@ -89,7 +98,15 @@ fn spawn(function: Function, context: Context) -> JoinHandle<Result<(), String>>
         token = context.fencing_token(),
     );
     // The function makes its future within the task, so that a panic in there is the attempt's too.
-    let work = async move { function(context).await.map_err(|error| text_of(&*error)) };
+    let work = async move {
+        let result = function(context).await.map_err(|error| text_of(&*error));
+        // Here and not by whoever watches: who is asked to end after this was faster.
+        let was_cancelled = lease.is_cancelled();
+        Returned {
+            result,
+            was_cancelled,
+        }
+    };
     tokio::spawn(work.instrument(span))
 }
 
@@ -102,7 +119,7 @@ struct Watch {
 }
 
 impl Watch {
-    async fn over(mut self, mut work: JoinHandle<Result<(), String>>) -> Ending {
+    async fn over(mut self, mut work: Work) -> Ending {
         let mut told = true;
         loop {
             let limits = *self.setting.limits.borrow_and_update();
@@ -110,7 +127,7 @@ impl Watch {
             tokio::select! {
                 // What ended before it was cut short has ended by itself.
                 biased;
-                ended = &mut work => return judge(ended, self.course.cut_short),
+                ended = &mut work => return self.judge(ended),
                 changed = self.setting.limits.changed(), if told => {
                     // Nobody is left to give orders: the guard holds on its own.
                     told = changed.is_ok();
@@ -120,12 +137,28 @@ impl Watch {
         }
     }
 
+    fn judge(&self, ended: Result<Returned, JoinError>) -> Ending {
+        let (own, was_cancelled) = match ended {
+            Ok(Returned {
+                result,
+                was_cancelled,
+            }) => (result.err(), was_cancelled),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => (Some(format!("panicked: {}", text_of_panic(&*panic))), false),
+                Err(_) => (Some("aborted".to_owned()), false),
+            },
+        };
+        // It may have heard of it, and ended, before this task had its turn.
+        let unseen = match self.setting.limits.borrow().kill_at {
+            Some(_) => CutShort::Stopped,
+            None => CutShort::LeaseExpired,
+        };
+        let cut_short = self.course.cut_short.or(was_cancelled.then_some(unseen));
+        judge(own, cut_short)
+    }
+
     /// Asks it to end or makes it, if that is due; answers when to look again.
-    fn mind(
-        &mut self,
-        limits: Limits,
-        work: &JoinHandle<Result<(), String>>,
-    ) -> Option<crate::scheduler::time::BootTime> {
+    fn mind(&mut self, limits: Limits, work: &Work) -> Option<BootTime> {
         let now = self.setting.clock.boot();
         if let Some(reason) = self.course.go_on(now, limits) {
             self.setting.lease.cancel(reason);
@@ -149,15 +182,7 @@ impl Watch {
 
 /// What became of it, as the scheduler is told. What was cut short is no success, whatever it came
 /// back with: it may have ended in the middle of its work.
-fn judge(ended: Result<Result<(), String>, JoinError>, cut_short: Option<CutShort>) -> Ending {
-    let own = match ended {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(error),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => Some(format!("panicked: {}", text_of_panic(&*panic))),
-            Err(_) => Some("aborted".to_owned()),
-        },
-    };
+fn judge(own: Option<String>, cut_short: Option<CutShort>) -> Ending {
     match (cut_short, own) {
         (None, None) => ending(EndedHow::Succeeded, None),
         (None, Some(error)) => ending(EndedHow::Failed, Some(error)),
@@ -242,11 +267,11 @@ mod tests {
 
     #[test]
     fn what_was_cut_short_is_no_success_whatever_it_came_back_with() {
-        for own in [Ok(()), Err("no".to_owned())] {
-            let judged = judge(Ok(own.clone()), Some(CutShort::Stopped));
+        for own in [None, Some("no".to_owned())] {
+            let judged = judge(own.clone(), Some(CutShort::Stopped));
             assert_eq!(judged.how, EndedHow::Stopped);
             let after = Duration::from_secs(50);
-            let judged = judge(Ok(own), Some(CutShort::TimedOut { after }));
+            let judged = judge(own, Some(CutShort::TimedOut { after }));
             assert_eq!(judged.how, EndedHow::TimedOut);
         }
     }

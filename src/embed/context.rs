@@ -239,11 +239,16 @@ impl LeaseInUse {
         self.trusted_until.fetch_max(until, Ordering::Relaxed);
     }
 
+    /// Whether it was asked to end.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancellation.is_cancelled()
+    }
+
     fn check(&self) -> Result<(), Cancelled> {
         if self.left().is_zero() {
             self.cancel(CancelReason::LeaseExpiring);
         }
-        match self.cancellation.is_cancelled() {
+        match self.is_cancelled() {
             true => Err(Cancelled::from(self.reason())),
             false => Ok(()),
         }

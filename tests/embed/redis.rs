@@ -100,7 +100,7 @@ async fn a_store_that_freezes_ends_a_function_before_its_lease_is_over() {
     };
     assert_eq!(reason, CancelReason::LeaseExpiring);
     eprintln!(
-        "the store froze; cancelled after {:.0?}, refused after {:.0?}, aborted after {:.0?} of a lease of {TTL:?}",
+        "the store froze; cancelled after {:.2?}, refused after {:.2?}, aborted after {:.2?} of a lease of {TTL:?}",
         cancelled - frozen,
         refused - frozen,
         dropped - frozen
