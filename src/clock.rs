@@ -47,6 +47,9 @@ pub const STEP_POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub const STEP_THRESHOLD: Duration = Duration::from_millis(50);
 
 /// A source of the time, so that tests and embedders can bring their own.
+///
+/// One that does not go at the host's pace has to be a [`ManualClock`], or pass on to one: others
+/// are waited for by the host's timers.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Civil time as this host believes it to be.
     fn wall(&self) -> Timestamp;
@@ -59,11 +62,13 @@ pub trait Clock: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// When the kernel refuses one: descriptors ran out.
+    #[doc(hidden)]
     fn timer(&self) -> io::Result<Timer> {
         BootTimer::new().map(Timer::of_host)
     }
 
     /// Tells when [`Clock::wall`] is set. Unless a clock brings its own, of the host's.
+    #[doc(hidden)]
     fn steps(&self) -> ClockSteps {
         ClockSteps::of_host()
     }

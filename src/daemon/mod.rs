@@ -41,6 +41,7 @@ use crate::http;
 use crate::metrics::{Format, Metrics};
 use crate::notify;
 use crate::runner::OutputMode;
+use crate::scheduler::job::Job;
 use crate::scheduler::lease::Replica;
 use crate::scheduler::policy;
 use crate::scheduler::{Purpose, Settings};
@@ -130,9 +131,7 @@ impl Daemon {
         };
         tokio::spawn(metrics.clone().keep_up(Arc::clone(&store)));
         let (teller, notifications) = notify::start(notifying);
-        let processes = Processes::new(settings.replica.name.clone(), OutputMode::Capture);
-        let clock = Arc::new(SystemClock);
-        let driver = Driver::new(settings, jobs, store, Box::new(processes), clock, entropy())
+        let driver = driver_of(settings, jobs, store)
             .map_err(Failure::Timers)?
             .observed_by(Box::new(health::Keeper(health)))
             .observed_by(Box::new(teller))
@@ -145,6 +144,13 @@ impl Daemon {
         manager.end().await;
         Ok(Ended::Finished(finished))
     }
+}
+
+/// One whose attempts are processes of this host.
+fn driver_of(settings: Settings, jobs: Vec<Job>, store: Arc<dyn Store>) -> io::Result<Driver> {
+    let processes = Processes::new(settings.replica.name.clone(), OutputMode::Capture);
+    let (processes, clock) = (Box::new(processes), Arc::new(SystemClock));
+    Driver::new(settings, jobs, store, processes, clock, entropy())
 }
 
 /// Runs a driver while it is counted, and traced, what it does.

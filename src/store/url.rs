@@ -23,7 +23,9 @@ use super::sqlite::SqliteStore;
 use super::{Store, StoreError};
 use crate::clock::{Clock, SystemClock};
 use crate::scheduler::job::check_name;
-use crate::store_url::{RedisUrl, Several, SeveralUrl, StoreOptions, redact};
+#[cfg(feature = "redis")]
+use crate::store_url::Several;
+use crate::store_url::{RedisUrl, SeveralUrl, StoreOptions, redact};
 
 /// The file of the embedded store, in a state directory.
 #[cfg(feature = "sqlite")]

@@ -15,13 +15,12 @@ async fn faults(builder: soloist::Builder) -> Faults {
     }
 }
 
-#[tokio::test]
-async fn all_that_is_wrong_is_told_in_one_go() {
-    let world = World::at(START);
+/// One with a fault of each kind.
+fn all_wrong(world: &World) -> soloist::Builder {
     let job = |name: &str, schedule: &str| world.noting(name, schedule);
     let circle =
         |name: &str, after: &str| Job::after(name, [after], |_| async { Ok::<_, Error>(()) });
-    let builder = world
+    world
         .replica("web 1")
         .max_running(0)
         .job(job("a b", "@daily"))
@@ -48,8 +47,13 @@ async fn all_that_is_wrong_is_told_in_one_go() {
         .job(job("tagged", "@daily").run_on("zo ne", "eu"))
         .job(circle("egg", "hen"))
         .job(circle("hen", "egg"))
-        .job(circle("stray", "hn"));
-    let faults = faults(builder).await;
+        .job(circle("stray", "hn"))
+}
+
+#[tokio::test]
+async fn all_that_is_wrong_is_told_in_one_go() {
+    let world = World::at(START);
+    let faults = faults(all_wrong(&world)).await;
     let found: Vec<(Option<&str>, &str)> = faults
         .iter()
         .map(|fault| (fault.job.as_deref(), fault.key))
