@@ -171,3 +171,8 @@ pub use crate::scheduler::lease::Outcome;
 pub use crate::scheduler::policy::{CatchUp, Concurrency, Retry};
 pub use crate::scheduler::schedule::{DstFold, DstGap};
 pub use crate::scheduler::time::{BootTime, Timestamp};
+
+/// The page for those who embed the crate: its first program is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/embedding.md")]
+struct Embedding;

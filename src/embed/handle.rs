@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -17,8 +18,11 @@ use crate::jobs::names::nearest;
 use crate::orders::{self, Said, Sender};
 use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::lease::{OrderAnswer, OrderKind};
-use crate::scheduler::time::Timestamp;
-use crate::store::Store;
+use crate::scheduler::time::{Timestamp, format_duration};
+use crate::store::{Store, StoreError};
+
+/// How long a question waits for the store, as those of the command line do.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A scheduler at work: one replica of a fleet, whose jobs are functions of this program.
 ///
@@ -294,7 +298,7 @@ impl Handle {
     /// # Errors
     /// [`Error::Store`] when the store gave no answer.
     pub async fn status(&self) -> Result<Status, Error> {
-        let answered = self.0.store.snapshot().await?;
+        let answered = self.look(self.0.store.snapshot()).await?;
         Ok(views::status(answered.answer, answered.now, &self.0.jobs))
     }
 
@@ -310,8 +314,22 @@ impl Handle {
         limit: usize,
     ) -> Result<Vec<EndedAttempt>, Error> {
         let job = job.map(|job| self.name(job)).transpose()?;
-        let lines = self.0.store.history(job.as_ref(), limit).await?;
+        let lines = self.look(self.0.store.history(job.as_ref(), limit)).await?;
         Ok(lines.into_iter().map(EndedAttempt::of).collect())
+    }
+
+    /// Asks the store, and not for ever.
+    async fn look<T>(
+        &self,
+        asked: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, Error> {
+        match tokio::time::timeout(LOOK_TIMEOUT, asked).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(Error::from(StoreError::Unreachable {
+                place: self.0.store.place(),
+                cause: format!("no answer within {}", format_duration(LOOK_TIMEOUT)),
+            })),
+        }
     }
 
     async fn order(&self, what: OrderKind, job: &str) -> Result<Said, Error> {

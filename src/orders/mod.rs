@@ -5,7 +5,8 @@
 
 #[cfg(feature = "daemon")]
 mod absence;
-#[cfg(all(test, feature = "daemon"))]
+#[cfg(feature = "daemon")]
+#[cfg(test)]
 pub(crate) mod fixtures;
 mod sending;
 #[cfg(feature = "daemon")]

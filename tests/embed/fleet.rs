@@ -55,9 +55,12 @@ async fn work(ctx: Context, path: PathBuf) -> Result<(), Error> {
     let note = |what: &str| {
         let (at, token, now) = (ctx.scheduled_at(), ctx.fencing_token(), boot_ns());
         let line = format!("{what} {at} {token} {} {now}\n", ctx.replica());
-        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .expect("the notes");
         // In one piece.
-        file.write_all(line.as_bytes()).unwrap();
+        file.write_all(line.as_bytes()).expect("written");
     };
     note("began");
     tokio::time::sleep(Duration::from_millis(150)).await;
@@ -107,7 +110,7 @@ impl Fleet {
         self.started += 1;
         let name = format!("r{}", self.started);
         self.names[place] = name.clone();
-        Command::new(std::env::current_exe().unwrap())
+        Command::new(std::env::current_exe().expect("this program"))
             .args(["fleet::member", "--exact", "--nocapture"])
             .env(STORE, &self.url)
             .env(NOTES, &self.notes)
@@ -116,7 +119,7 @@ impl Fleet {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
-            .unwrap()
+            .expect("started")
     }
 
     /// Kills the one that began an attempt last, in the middle of the next one where that can be
@@ -134,9 +137,9 @@ impl Fleet {
             .names
             .iter()
             .position(|name| *name == last.replica)
-            .unwrap();
-        self.members[place].kill().unwrap();
-        self.members[place].wait().unwrap();
+            .expect("one of them");
+        self.members[place].kill().expect("killed");
+        self.members[place].wait().expect("ended");
         self.killed.insert(last.replica, boot_ns());
         self.members[place] = self.start(place);
     }
@@ -144,19 +147,22 @@ impl Fleet {
     fn end(&mut self) {
         for member in &mut self.members {
             drop(member.stdin.take());
-            assert!(member.wait().unwrap().success());
+            assert!(member.wait().expect("ended").success());
         }
     }
 }
 
 fn runs(path: &Path) -> Vec<Run> {
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = std::fs::read_to_string(path).expect("the notes");
     let mut runs: Vec<Run> = Vec::new();
     for line in text.lines() {
         let [what, at, token, replica, now] = line.split(' ').collect::<Vec<_>>()[..] else {
             continue; // still being written
         };
-        let (token, now) = (token.parse().unwrap(), now.parse().unwrap());
+        let (token, now) = (
+            token.parse().expect("a number"),
+            now.parse().expect("a number"),
+        );
         match what {
             "began" => runs.push(Run {
                 scheduled_at: at.to_owned(),
@@ -217,10 +223,10 @@ fn ledger(url: &str) -> Vec<AttemptRecord> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    runtime.unwrap().block_on(async {
-        let store = store::open(Some(url), NAMESPACE).unwrap();
-        store.ready().await.unwrap();
-        store.history(None, 10_000).await.unwrap()
+    runtime.expect("a runtime").block_on(async {
+        let store = store::open(Some(url), NAMESPACE).expect("a store");
+        store.ready().await.expect("it is there");
+        store.history(None, 10_000).await.expect("the ledger")
     })
 }
 
@@ -236,7 +242,7 @@ fn judge_ledger(lines: &[AttemptRecord]) -> usize {
     }
     let first = *last_words.keys().next().expect("some ran");
     let last = *last_words.keys().last().expect("some ran");
-    let seconds = usize::try_from(last - first + 1).unwrap();
+    let seconds = usize::try_from(last - first + 1).expect("in order");
     assert_eq!(last_words.len(), seconds, "no instant is missing");
     seconds
 }

@@ -55,12 +55,12 @@ impl Drop for OnDrop {
 /// Takes no notice of its cancellation but to say so.
 async fn stubborn(ctx: Context, said: mpsc::UnboundedSender<Said>) -> Result<(), Error> {
     let _dropped = OnDrop(said.clone());
-    said.send(Said::Began(ctx.attempt())).unwrap();
+    said.send(Said::Began(ctx.attempt())).expect("heard");
     assert!(ctx.check().is_ok());
     let reason = ctx.cancelled().await;
-    said.send(Said::Cancelled(reason, now())).unwrap();
+    said.send(Said::Cancelled(reason, now())).expect("heard");
     if ctx.check().is_err() {
-        said.send(Said::Refused(now())).unwrap();
+        said.send(Said::Refused(now())).expect("heard");
     }
     pending().await
 }
@@ -111,6 +111,12 @@ async fn a_store_that_freezes_ends_a_function_before_its_lease_is_over() {
         matches!(event, Event::StoreAway { .. })
     })
     .await;
+    let unanswered = scheduler.status().await.unwrap_err();
+    let is_temporary = match &unanswered {
+        Error::Store { is_temporary, .. } => *is_temporary,
+        _ => false,
+    };
+    assert!(is_temporary, "{unanswered}");
     server.thaw();
     until(&mut events, |event| {
         matches!(event, Event::StoreBack { .. })

@@ -25,7 +25,7 @@ async fn replica(world: &World, name: &str, seconds: u64) -> Scheduler {
     );
     let grace = Duration::from_secs(10);
     let builder = world.replica(name).shutdown_grace(grace).job(job);
-    builder.start().await.unwrap()
+    builder.start().await.expect("started")
 }
 
 #[tokio::test]

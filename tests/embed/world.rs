@@ -24,18 +24,21 @@ pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
 
 impl Notes {
     pub(crate) fn add(&self, note: impl Into<String>) {
-        self.0.lock().unwrap().push(note.into());
+        self.0
+            .lock()
+            .expect("no test panics with it")
+            .push(note.into());
     }
 
     pub(crate) fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().expect("no test panics with it").clone()
     }
 }
 
 impl World {
     /// One in which it is this instant.
     pub(crate) fn at(instant: &str) -> Self {
-        let clock = ManualClock::at(instant.parse().unwrap());
+        let clock = ManualClock::at(instant.parse().expect("an instant"));
         Self {
             store: SharedStore::memory_at(clock.clone()),
             clock,
@@ -91,7 +94,7 @@ pub(crate) fn come(events: &mut Events) -> Vec<Event> {
 
 /// The only line of a job.
 pub(crate) async fn only_line(scheduler: &Scheduler, job: &str) -> EndedAttempt {
-    let mut lines = scheduler.history(Some(job), 10).await.unwrap();
+    let mut lines = scheduler.history(Some(job), 10).await.expect("the ledger");
     assert_eq!(lines.len(), 1, "{lines:#?}");
     lines.remove(0)
 }
