@@ -233,3 +233,69 @@ impl Drop for ManualTimer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A task that looks at the clock each second, and what it saw.
+    fn ticking(clock: &ManualClock) -> Arc<Mutex<Vec<i64>>> {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (noting, clock) = (Arc::clone(&seen), clock.clone());
+        tokio::spawn(async move {
+            loop {
+                clock.sleep(SECOND).await;
+                noting.lock().unwrap().push(clock.wall().as_millis());
+            }
+        });
+        seen
+    }
+
+    #[tokio::test]
+    async fn to_advance_passes_over_no_instant_that_somebody_waits_for() {
+        let clock = ManualClock::at(Timestamp::from_second(0));
+        let seen = ticking(&clock);
+        clock.advance(SECOND * 5 / 2).await;
+        assert_eq!(*seen.lock().unwrap(), [1000, 2000]);
+        assert_eq!(clock.wall(), Timestamp::from_millis(2500));
+        clock.advance(SECOND / 2).await;
+        assert_eq!(*seen.lock().unwrap(), [1000, 2000, 3000]);
+    }
+
+    #[tokio::test]
+    async fn who_waited_finds_out_late_after_a_jump() {
+        let clock = ManualClock::at(Timestamp::from_second(0));
+        let seen = ticking(&clock);
+        clock.settle().await;
+        clock.jump(10 * SECOND);
+        clock.settle().await;
+        assert_eq!(*seen.lock().unwrap(), [10_000]);
+    }
+
+    #[tokio::test]
+    async fn to_set_the_wall_clock_is_a_step_and_no_time_passes() {
+        let clock = ManualClock::at(Timestamp::from_second(0));
+        let (mut steps, boot) = (clock.steps(), clock.boot());
+        clock.set_wall(Timestamp::from_second(3600));
+        steps.changed().await;
+        assert_eq!(clock.wall(), Timestamp::from_second(3600));
+        assert_eq!(clock.boot(), boot);
+    }
+
+    #[tokio::test]
+    async fn a_timer_that_is_dropped_is_waited_for_no_more() {
+        let clock = ManualClock::at(Timestamp::from_second(0));
+        let mut timer = clock.timer().unwrap();
+        let at = clock.boot() + SECOND;
+        tokio::select! {
+            biased;
+            () = timer.sleep_until(Some(at)) => panic!("no time has passed"),
+            () = tokio::task::yield_now() => {}
+        }
+        assert_eq!(clock.state().waiting.len(), 1);
+        drop(timer);
+        assert!(clock.state().waiting.is_empty());
+    }
+}

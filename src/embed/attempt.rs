@@ -74,7 +74,7 @@ pub(super) async fn run(function: Function, setting: Setting) -> Ending {
         setting,
         course,
         timer,
-        aborted: false,
+        abort: Abort::NotYet,
     }
     .over(work)
     .await
@@ -83,7 +83,8 @@ pub(super) async fn run(function: Function, setting: Setting) -> Ending {
 /// What a function came back with.
 struct Returned {
     result: Result<(), String>,
-    /// It had been asked to end by then.
+    /// It had been asked to end by then. What comes back before has ended by itself: also past the
+    /// end of its lease, as the store knows whether another replica has it.
     was_cancelled: bool,
 }
 
@@ -115,7 +116,18 @@ struct Watch {
     setting: Setting,
     course: Course,
     timer: Timer,
-    aborted: bool,
+    abort: Abort,
+}
+
+/// Whether a function was aborted, and what came of it.
+#[derive(Clone, Copy)]
+enum Abort {
+    NotYet,
+    /// When it is told that it runs on.
+    Told {
+        complain_at: BootTime,
+    },
+    InVain,
 }
 
 impl Watch {
@@ -138,23 +150,31 @@ impl Watch {
     }
 
     fn judge(&self, ended: Result<Returned, JoinError>) -> Ending {
-        let (own, was_cancelled) = match ended {
+        let asked = self.course.cut_short;
+        let (own, cut_short) = match ended {
+            // It may have heard of it, and ended, before this task had its turn.
             Ok(Returned {
                 result,
-                was_cancelled,
-            }) => (result.err(), was_cancelled),
+                was_cancelled: true,
+            }) => (result.err(), Some(asked.unwrap_or_else(|| self.unseen()))),
+            Ok(Returned { result, .. }) => (result.err(), None),
             Err(error) => match error.try_into_panic() {
-                Ok(panic) => (Some(format!("panicked: {}", text_of_panic(&*panic))), false),
-                Err(_) => (Some("aborted".to_owned()), false),
+                Ok(panic) => {
+                    let text = text_of_panic(&*panic);
+                    (Some(format!("panicked: {text}")), asked)
+                }
+                Err(_) => (Some("aborted".to_owned()), asked),
             },
         };
-        // It may have heard of it, and ended, before this task had its turn.
-        let unseen = match self.setting.limits.borrow().kill_at {
+        judge(own, cut_short)
+    }
+
+    /// Why it was asked to end, where not by this task.
+    fn unseen(&self) -> CutShort {
+        match self.setting.limits.borrow().kill_at {
             Some(_) => CutShort::Stopped,
             None => CutShort::LeaseExpired,
-        };
-        let cut_short = self.course.cut_short.or(was_cancelled.then_some(unseen));
-        judge(own, cut_short)
+        }
     }
 
     /// Asks it to end or makes it, if that is due; answers when to look again.
@@ -166,17 +186,29 @@ impl Watch {
         if !self.course.is_over(now, limits) {
             return Some(self.course.next_at(limits));
         }
-        if self.aborted {
-            let attempt = &self.setting.attempt;
-            tracing::error!(job = %attempt.job.name, scheduled_at = %attempt.scheduled_at,
-                attempt = attempt.number, token = attempt.token.get(),
-                "the function was aborted and runs on: it does not await, or waits in a \
-                 destructor; another replica may run it too once its lease is over");
-            return None;
+        match self.abort {
+            Abort::NotYet => {
+                work.abort();
+                let complain_at = now + ABORT_PATIENCE;
+                self.abort = Abort::Told { complain_at };
+                Some(complain_at)
+            }
+            Abort::Told { complain_at } if now < complain_at => Some(complain_at),
+            Abort::Told { .. } => {
+                self.abort = Abort::InVain;
+                self.complain();
+                None
+            }
+            Abort::InVain => None,
         }
-        self.aborted = true;
-        work.abort();
-        Some(now + ABORT_PATIENCE)
+    }
+
+    fn complain(&self) {
+        let attempt = &self.setting.attempt;
+        tracing::error!(job = %attempt.job.name, scheduled_at = %attempt.scheduled_at,
+            attempt = attempt.number, token = attempt.token.get(),
+            "the function was aborted and runs on: it does not await, or waits in a \
+             destructor; another replica may run it too once its lease is over");
     }
 }
 

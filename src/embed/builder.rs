@@ -86,7 +86,8 @@ impl Builder {
         self
     }
 
-    /// The same, in a store that is open already.
+    /// The same, in a store that is open already, under its namespace: what is said here of the
+    /// namespace, TLS and acknowledgements doesn't concern it.
     pub fn store_in(mut self, store: &SharedStore) -> Self {
         self.store = Where::Open(store.clone());
         self

@@ -31,7 +31,7 @@ use crate::store::{self, Store};
 pub struct SharedStore(pub(super) Arc<dyn Store>);
 
 impl SharedStore {
-    /// A store in this process's memory, which ends with it.
+    /// A store in this process's memory, which ends with it. It is one namespace.
     pub fn memory() -> Self {
         Self::memory_at(SystemClock)
     }
