@@ -67,6 +67,9 @@ fmt:
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
+	for store in "" redis sqlite tls; do \
+	    $(CARGO) clippy -p soloist --no-default-features --features "$$store" -- -D warnings || exit 1; \
+	done
 
 # Only where shellcheck is installed: the scripts are few, and no reason to demand it.
 shellcheck:

@@ -12,7 +12,7 @@ use std::future::pending;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
 use rustix::time::{
@@ -21,15 +21,23 @@ use rustix::time::{
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::scheduler::time::{BootTime, Timestamp, millis};
 
+#[cfg(feature = "daemon")]
 mod alarm;
+mod civil;
+mod manual;
 #[cfg(test)]
 mod tests;
+mod timer;
 
+#[cfg(feature = "daemon")]
 pub(crate) use alarm::BootAlarm;
+pub use manual::ManualClock;
+pub use timer::Timer;
 
 /// How often [`ClockSteps`] compares the clocks where the kernel won't report steps.
 pub const STEP_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -39,11 +47,31 @@ pub const STEP_POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub const STEP_THRESHOLD: Duration = Duration::from_millis(50);
 
 /// A source of the time, so that tests and embedders can bring their own.
+///
+/// One that does not go at the host's pace has to be a [`ManualClock`], or pass on to one: others
+/// are waited for by the host's timers.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Civil time as this host believes it to be.
     fn wall(&self) -> Timestamp;
     /// Time since boot, suspended time counted.
     fn boot(&self) -> BootTime;
+
+    /// A timer that goes by [`Clock::boot`]. Must be called on a tokio runtime with I/O enabled.
+    /// Unless a clock brings its own it is the host's, which is right for each clock whose boot
+    /// time is the host's.
+    ///
+    /// # Errors
+    /// When the kernel refuses one: descriptors ran out.
+    #[doc(hidden)]
+    fn timer(&self) -> io::Result<Timer> {
+        BootTimer::new().map(Timer::of_host)
+    }
+
+    /// Tells when [`Clock::wall`] is set. Unless a clock brings its own, of the host's.
+    #[doc(hidden)]
+    fn steps(&self) -> ClockSteps {
+        ClockSteps::of_host()
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for Arc<C> {
@@ -53,6 +81,14 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 
     fn boot(&self) -> BootTime {
         (**self).boot()
+    }
+
+    fn timer(&self) -> io::Result<Timer> {
+        (**self).timer()
+    }
+
+    fn steps(&self) -> ClockSteps {
+        (**self).steps()
     }
 }
 
@@ -64,14 +100,7 @@ impl Clock for SystemClock {
     /// Read through libc, so that a preloaded library that shifts a process's civil time
     /// (as libfaketime does) is believed.
     fn wall(&self) -> Timestamp {
-        match SystemTime::now().duration_since(UNIX_EPOCH) {
-            Ok(since) => Timestamp::from_millis(millis(since)),
-            // Before 1970: rounded down too, which is away from the epoch.
-            Err(before) => {
-                let whole_ms = before.duration() + Duration::from_nanos(999_999);
-                Timestamp::from_millis(-millis(whole_ms))
-            }
-        }
+        Timestamp::from(SystemTime::now())
     }
 
     fn boot(&self) -> BootTime {
@@ -156,9 +185,17 @@ enum StepSource {
         ticks: Interval,
         offset_ms: i64,
     },
+    Manual(watch::Receiver<u64>),
 }
 
 impl ClockSteps {
+    /// Hears of a manual clock how often it was set.
+    fn manual(times_set: watch::Receiver<u64>) -> Self {
+        Self {
+            source: StepSource::Manual(times_set),
+        }
+    }
+
     /// Watches this host's wall clock. Must be called on a tokio runtime with I/O and time
     /// enabled. Never fails: see the type for what a refusal by the kernel costs, which is
     /// logged.
@@ -217,6 +254,12 @@ impl ClockSteps {
                         tracing::warn!(?other, "changes of the wall clock are no longer reported");
                         pending().await
                     }
+                }
+            }
+            StepSource::Manual(times_set) => {
+                if times_set.changed().await.is_err() {
+                    // Nobody is left who could set it.
+                    pending().await
                 }
             }
             StepSource::Polling {

@@ -223,6 +223,7 @@ fn program(program: &Program) -> String {
         Program::Command(argv) => format!("{argv:?}"),
         Program::Shell(script) => format!("sh -c {:?}", one_line(script)),
         Program::Http(request) => format!("{} {}", request.method, request.shown_url()),
+        Program::Function => "a function".to_owned(),
     };
     store_url::star_passwords(&text)
 }

@@ -10,9 +10,9 @@ use super::settings::Settings;
 use super::{Exit, complain, print_error, run, store};
 use crate::clock::SystemClock;
 use crate::config::{Config, Strictness};
-use crate::daemon;
 use crate::daemon::signals::{self, Hangup};
-use crate::driver::Driver;
+use crate::driver::{Driver, Processes, entropy};
+use crate::runner::OutputMode;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{AttemptDetail, Outcome};
 use crate::scheduler::{self, Notice, Purpose};
@@ -81,19 +81,22 @@ async fn once(config: Config, job: JobName, replica: Option<&str>) -> Result<Exi
         max_running: None,
     };
     let fate = FateCell::default();
+    let processes = Processes::new(settings.replica.name.clone(), OutputMode::Inherit);
+    let clock = Arc::new(SystemClock);
     let driver = Driver::new(
         settings,
         config.jobs,
         store,
-        Arc::new(SystemClock),
-        daemon::entropy(),
-    )
-    .inherit_output()
-    .observed_by(Box::new(listener(Arc::clone(&fate))));
-    if let Err(cause) = driver.run(requests).await {
+        Box::new(processes),
+        clock,
+        entropy(),
+    );
+    let driver = driver.map_err(|cause| {
         let message = format!("failed to set the timers: {cause}");
-        return Err(complain(Exit::Failed, &message, None));
-    }
+        complain(Exit::Failed, &message, None)
+    })?;
+    let listener = Box::new(listener(Arc::clone(&fate)));
+    driver.observed_by(listener).run(requests).await;
     let fate = fate.lock().unwrap_or_else(PoisonError::into_inner).take();
     Ok(exit_of(fate))
 }

@@ -6,15 +6,15 @@
 //!             that never run                           ┘
 //! ```
 //!
-//! Must never: follow a name without an end to it: what goes round is told, and left.
+//! Must never: look for circles itself: the library has the same ones.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use super::diagnostics::Diagnostic;
 use super::names::nearest;
 use super::raw::Entry;
 use super::read::{Reader, Text};
+use crate::jobs::circles;
 use crate::scheduler::job::Job;
 
 /// A job that waits for others.
@@ -23,6 +23,15 @@ pub(super) struct Wait<'k> {
     /// Whether the names stand in the job, not in `[defaults]`.
     pub(super) is_own: bool,
     pub(super) names: Vec<Text>,
+}
+
+impl Wait<'_> {
+    fn by_name(&self) -> circles::Wait<'_> {
+        circles::Wait {
+            job: self.job,
+            names: self.names.iter().map(|name| name.value.as_str()).collect(),
+        }
+    }
 }
 
 /// The names of `after`; none when it is wrong.
@@ -67,12 +76,11 @@ pub(super) fn check(
             }
         }
     }
-    for circle in circles(waits) {
-        let problem = Diagnostic::error(
-            circle.span,
-            format!("jobs wait for each other: {}", circle.names.join(" → ")),
-        )
-        .hint(
+    let by_name: Vec<circles::Wait<'_>> = waits.iter().map(Wait::by_name).collect();
+    for circle in circles::circles(&by_name) {
+        let (wait, name) = circle.closed_by;
+        let span = waits[wait].names[name].span.clone();
+        let problem = Diagnostic::error(span, circle.message()).hint(
             "each of these runs after the next one, so none ever does: take one of the names out",
         );
         reader.problems.push(problem);
@@ -122,61 +130,4 @@ fn warn_if_disabled(
     );
     let warning = Diagnostic::warning(name.span.clone(), message).hint(hint);
     reader.problems.push(warning);
-}
-
-/// Jobs that wait for each other, the first of them once more at the end.
-struct Circle<'w> {
-    names: Vec<&'w str>,
-    /// The name that closes it.
-    span: Range<usize>,
-}
-
-/// How far the search for circles has got with a job.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Search {
-    /// On the path that is being followed, so far from its begin.
-    OnPath(usize),
-    Done,
-}
-
-/// A circle for each name that closes one, as they are met with in the order of the file: with
-/// these names taken out, none is left. A job that waits for itself is not among them.
-fn circles<'w>(waits: &'w [Wait<'_>]) -> Vec<Circle<'w>> {
-    let by_job: BTreeMap<&str, &Wait<'_>> = waits.iter().map(|wait| (wait.job, wait)).collect();
-    let mut search: BTreeMap<&str, Search> = BTreeMap::new();
-    let mut circles = Vec::new();
-    for start in waits {
-        if search.contains_key(start.job) {
-            continue;
-        }
-        // Kept here and not by recursion: a table may have a chain of thousands.
-        let mut path = vec![(start, start.names.iter())];
-        search.insert(start.job, Search::OnPath(0));
-        while let Some((wait, names)) = path.last_mut() {
-            let wait = *wait;
-            let Some(name) = names.next() else {
-                search.insert(wait.job, Search::Done);
-                path.pop();
-                continue;
-            };
-            let Some(next) = by_job.get(name.value.as_str()) else {
-                continue;
-            };
-            match search.get(next.job) {
-                None => {
-                    search.insert(next.job, Search::OnPath(path.len()));
-                    path.push((next, next.names.iter()));
-                }
-                Some(Search::OnPath(at)) if next.job != wait.job => {
-                    let around = path[*at..].iter().map(|(wait, _)| wait.job);
-                    circles.push(Circle {
-                        names: around.chain([next.job]).collect(),
-                        span: name.span.clone(),
-                    });
-                }
-                Some(_) => {}
-            }
-        }
-    }
-    circles
 }

@@ -4,7 +4,7 @@
 //! that is wrong with it. Must never: guess at what was meant, or take a default for a value
 //! that was written and is wrong without telling.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use std::time::Duration;
 
 use super::after::Wait;
@@ -17,34 +17,13 @@ use super::read::Reader;
 use super::retry::read_retry;
 use super::scheduler::SchedulerConfig;
 use super::when::read_when;
+use crate::jobs::limits::{
+    ATTEMPTS, HISTORY_AGE, HISTORY_AGES, HISTORY_LIMITS, KILL_GRACE, KILL_GRACES, LEASE_TTLS,
+    MAX_ATTEMPTS, TIMEOUTS,
+};
+use crate::jobs::rules;
 use crate::scheduler::job::{Job, JobName, OnCrash};
 use crate::scheduler::lease::Retention;
-use crate::scheduler::margins::{LONGEST_TTL, SHORTEST_TTL};
-
-/// What a lease may last.
-pub(super) const LEASE_TTL_LIMITS: RangeInclusive<Duration> = SHORTEST_TTL..=LONGEST_TTL;
-
-/// How many attempts the ledger may keep of one job.
-pub(super) const HISTORY_LIMITS: RangeInclusive<u32> = 1..=1_000_000;
-
-/// How old the kept attempts may get. Below a minute nobody could look at them.
-const HISTORY_AGES: RangeInclusive<Duration> = MINUTE..=super::values::DURATION_LIMIT;
-
-/// How long an attempt may run, if there is a limit.
-const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=super::values::DURATION_LIMIT;
-
-/// From TERM to KILL; none at all is a way to say KILL at once.
-const KILL_GRACES: RangeInclusive<Duration> = Duration::ZERO..=HOUR;
-
-/// Attempts of one occurrence.
-pub(super) const ATTEMPTS: RangeInclusive<u32> = 1..=1000;
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-
-const KILL_GRACE: Duration = Duration::from_secs(5);
-const HISTORY_AGE: Duration = Duration::from_secs(30 * 86_400);
-const MAX_ATTEMPTS: u32 = 10;
 
 /// A job's keys, and those that it leaves to `[defaults]`.
 pub(super) struct Keys<'k> {
@@ -153,14 +132,13 @@ fn read_durations(
         timeout,
         warn_after,
         kill_grace: read("kill_grace", KILL_GRACES).unwrap_or(KILL_GRACE),
-        lease_ttl: read("lease_ttl", LEASE_TTL_LIMITS).unwrap_or(scheduler.lease_ttl),
+        lease_ttl: read("lease_ttl", LEASE_TTLS).unwrap_or(scheduler.lease_ttl),
     };
     // One of `[defaults]` is for the jobs that it fits.
-    if let (Some(entry), Some(warn), Some(timeout)) =
-        (keys.job.get("warn_after"), warn_after, timeout)
-        && warn >= timeout
+    if let Some(entry) = keys.job.get("warn_after")
+        && rules::warns_too_late(warn_after, timeout)
     {
-        let message = "`warn_after` is not below `timeout`: no attempt runs for so long".to_owned();
+        let message = rules::WARNS_TOO_LATE.to_owned();
         let hint = "make it shorter, or leave it out: what times out is told as a failure";
         reader.error(&entry.value.span(), message, hint);
     }

@@ -20,7 +20,6 @@ mod calendars;
 mod connection;
 mod diagnostics;
 mod diff;
-mod digest;
 mod env;
 mod file;
 #[cfg(any(test, fuzzing))]
@@ -32,7 +31,6 @@ mod interpolate;
 mod job;
 mod keys;
 mod listen;
-mod names;
 mod notify;
 mod policies;
 mod program;
@@ -49,14 +47,12 @@ mod tls;
 mod values;
 mod when;
 mod wrong_type;
-mod zone;
 
 #[cfg(test)]
 mod tests;
 
 pub use diagnostics::{Diagnostic, Error, Excerpt, Rendering, Report, Severity};
 pub use diff::Changes;
-pub use digest::job_digest;
 pub use identity::Accounts;
 pub use interpolate::Environment;
 pub use notify::{Email, Security, SmtpServer, Target, Targets, Webhook};
@@ -66,16 +62,18 @@ pub use values::format_duration;
 
 pub(crate) use connection::{Broken, Given, load_to_ask};
 pub(crate) use listen::{listen_of, parse_listen};
-pub(crate) use names::nearest;
 pub(crate) use notify::origin_of;
-pub(crate) use policies::default_starting_deadline;
 pub(crate) use scheduler::check_store;
 pub(crate) use schema::{Described, Table, schema};
 pub(crate) use tags::parse_tag;
 pub(crate) use values::parse_duration;
-pub(crate) use zone::find_zone;
+
+pub(crate) use crate::jobs::limits::default_starting_deadline;
+pub(crate) use crate::jobs::names::nearest;
+pub(crate) use crate::jobs::zone::find_zone;
 
 use crate::clock::{Clock as _, SystemClock};
+use crate::jobs::{digest, names, zone};
 use crate::scheduler::job::Job;
 use crate::scheduler::schedule::{Schedule, ScheduleError};
 use crate::scheduler::time::Timestamp;
@@ -109,6 +107,13 @@ impl fmt::Debug for Config {
             .field("sources", &self.sources)
             .field("warnings", &self.warnings)
             .finish()
+    }
+}
+
+impl Config {
+    /// 16 hexadecimal digits, the same for tables that mean the same but for their secrets.
+    pub fn digest(&self) -> String {
+        digest::table_digest(&self.jobs)
     }
 }
 

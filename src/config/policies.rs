@@ -5,7 +5,7 @@
 //!
 //! Must never: decide what becomes of an occurrence.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use std::time::Duration;
 
 use super::Strictness;
@@ -16,37 +16,16 @@ use super::read::Reader;
 use super::tags::{References, read_tags};
 use super::values::format_duration;
 use super::when::When;
+use crate::jobs::limits::{
+    CATCH_UP_LIMITS, QUEUE_LIMITS, RANDOM_DELAYS, SHARDS, STARTING_DEADLINES,
+    default_starting_deadline,
+};
+use crate::jobs::rules;
 use crate::scheduler::policy::{CatchUp, Concurrency, Tags};
-use crate::scheduler::schedule::Schedule;
-use crate::scheduler::time::Timestamp;
 
-/// How many of the occurrences that nobody could claim may run one after the other.
-pub(super) const CATCH_UP_LIMITS: RangeInclusive<u32> = 1..=1000;
+/// What holds where only the policy is named.
 const CATCH_UP_LIMIT: u32 = 100;
-
-/// How many occurrences may wait for their turn.
-pub(super) const QUEUE_LIMITS: RangeInclusive<u32> = 1..=1000;
 const QUEUE_LIMIT: u32 = 10;
-
-/// In how many parts an occurrence may run: each is a lease, a process and a line of the ledger.
-pub(super) const SHARDS: RangeInclusive<u32> = 1..=128;
-
-/// How late an occurrence may be made to start: below a day.
-const RANDOM_DELAYS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(DAY - 1);
-
-/// How late an occurrence may start. Below a second, a takeover or a slow store would lose
-/// occurrences for nothing; above a year, a job would run for reasons nobody remembers.
-const STARTING_DEADLINES: RangeInclusive<Duration> =
-    Duration::from_secs(1)..=Duration::from_secs(366 * DAY);
-
-/// How late it may start where the job doesn't say: with `catch_up = "all"`, and else.
-const STARTING_DEADLINE_OF_ALL: Duration = Duration::from_secs(DAY);
-const STARTING_DEADLINE: Duration = Duration::from_secs(60);
-
-const DAY: u64 = 86_400;
-
-/// How many occurrences to come are looked at for the shortest gap.
-const GAPS_SEEN: usize = 100;
 
 pub(super) struct Policies {
     pub(super) random_delay: Duration,
@@ -86,14 +65,6 @@ pub(super) fn read_policies(
     }
 }
 
-/// What holds for a job that doesn't say.
-pub(crate) fn default_starting_deadline(catch_up: CatchUp) -> Duration {
-    match catch_up {
-        CatchUp::All { .. } => STARTING_DEADLINE_OF_ALL,
-        CatchUp::Latest | CatchUp::None => STARTING_DEADLINE,
-    }
-}
-
 fn read_random_delay(reader: &mut Reader<'_>, keys: &Keys<'_>, when: Option<&When>) -> Duration {
     let delay = keys
         .get("random_delay")
@@ -118,53 +89,20 @@ fn read_random_delay(reader: &mut Reader<'_>, keys: &Keys<'_>, when: Option<&Whe
 /// Where clock changes alone make a gap that short, it depends on the season whether it is among
 /// those to come: that keeps an edit from being made, but no replica from starting.
 fn tell_if_order_is_lost(reader: &mut Reader<'_>, entry: &Entry<'_>, delay: Duration, when: &When) {
-    if delay.is_zero() {
-        return;
-    }
-    let gaps = Gaps::after(reader.now, &when.schedule);
-    let Some(shortest) = gaps.shortest.filter(|gap| delay >= *gap) else {
+    let Some(lost) = rules::order_lost(reader.now, &when.schedule, delay) else {
         return;
     };
-    let (delay_shown, gap) = (format_duration(delay), format_duration(shortest));
-    let message =
-        format!("`random_delay` is {delay_shown}, and occurrences come as close as {gap}");
+    let gap = format_duration(lost.gap);
     let hint = format!(
         "an occurrence could start after the next one: write a delay below {gap}, or spread jobs by name with `H` in the schedule"
     );
-    let mut problem = Diagnostic::error(entry.value.span(), message)
+    let mut problem = Diagnostic::error(entry.value.span(), lost.message)
         .hint(hint)
         .related(when.span.clone(), "of this schedule");
-    let is_lasting = gaps.shortest_steady.is_some_and(|gap| delay >= gap);
-    if !is_lasting && reader.strictness != Strictness::Edit {
+    if !lost.is_lasting && reader.strictness != Strictness::Edit {
         problem.severity = Severity::Warning;
     }
     reader.problems.push(problem);
-}
-
-/// The shortest times between occurrences to come.
-struct Gaps {
-    shortest: Option<Duration>,
-    /// Of those in which the clocks don't change.
-    shortest_steady: Option<Duration>,
-}
-
-impl Gaps {
-    fn after(now: Timestamp, schedule: &Schedule) -> Self {
-        let next = |at: &Timestamp| schedule.next_after(*at);
-        let occurrences: Vec<_> = std::iter::successors(schedule.next_after(now), next)
-            .take(GAPS_SEEN)
-            .collect();
-        let offset = |at: Timestamp| schedule.zone().to_offset(at.to_jiff());
-        let pairs = || occurrences.windows(2).map(|pair| (pair[0], pair[1]));
-        let gap = |(one, next): (Timestamp, Timestamp)| next.saturating_since(one);
-        Self {
-            shortest: pairs().map(gap).min(),
-            shortest_steady: pairs()
-                .filter(|(one, next)| offset(*one) == offset(*next))
-                .map(gap)
-                .min(),
-        }
-    }
 }
 
 fn read_catch_up(reader: &mut Reader<'_>, keys: &Keys<'_>, when: Option<&When>) -> CatchUp {
@@ -270,7 +208,7 @@ fn refuse_replacing_all(
     let (Some(late), Some(busy)) = (keys.get("catch_up"), keys.get("concurrency_policy")) else {
         return;
     };
-    if !matches!(catch_up, CatchUp::All { .. }) || concurrency != Concurrency::Replace {
+    if !rules::replaces_all(catch_up, concurrency) {
         return;
     }
     let (first, second) = in_order(keys, late, busy);

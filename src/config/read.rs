@@ -19,6 +19,7 @@ use super::sources::Sources;
 use super::values::{ValueError, format_duration, parse_duration, parse_size};
 use super::wrong_type::{type_hint, written};
 use super::{Host, Strictness};
+use crate::jobs::limits::{check_duration, number_outside};
 use crate::scheduler::time::Timestamp;
 
 /// A text and its place; [`Text::quoted`] is how to name it in a message.
@@ -205,17 +206,14 @@ impl<'a> Reader<'a> {
     ) -> Option<Duration> {
         let name = entry.key.name;
         match parse_duration(&text.value) {
-            Ok(value) if limits.contains(&value) => Some(value),
             Ok(value) => {
+                let Err(message) = check_duration(name, value, &limits) else {
+                    return Some(value);
+                };
                 let (least, most) = (
                     format_duration(*limits.start()),
                     format_duration(*limits.end()),
                 );
-                let message = if value < *limits.start() {
-                    format!("`{name}` is at least {least}")
-                } else {
-                    format!("`{name}` is at most {most}")
-                };
                 let hint = format!(
                     "write a duration from {least} to {most}, such as `{}`",
                     entry.key.example
@@ -243,12 +241,7 @@ impl<'a> Reader<'a> {
         let value = to_i64(integer).and_then(|value| u32::try_from(value).ok());
         let within = value.filter(|value| limits.contains(value));
         if within.is_none() {
-            let message = format!(
-                "`{}` is a number from {} to {}",
-                entry.key.name,
-                limits.start(),
-                limits.end()
-            );
+            let message = number_outside(entry.key.name, &limits);
             self.error(
                 &entry.value.span(),
                 message,

@@ -2,30 +2,23 @@
 //!
 //! Must never: count attempts. What a failure is followed by, the scheduler decides.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use std::time::Duration;
 
 use toml::de::DeValue;
 
 use super::diagnostics::Diagnostic;
-use super::job::{ATTEMPTS, Keys};
+use super::job::Keys;
 use super::names::nearest;
 use super::raw::{Entry, Value, kind_of};
 use super::read::{Reader, to_i64};
 use super::values::{ValueError, format_duration, parse_duration};
+use crate::jobs::limits::{ATTEMPTS, RETRIES, RETRY_FACTORS, RETRY_WAITS};
+use crate::jobs::rules;
 use crate::scheduler::policy::Retry;
 
 /// Keys of `retry`.
 pub(super) const RETRY_KEYS: [&str; 4] = ["max", "backoff", "factor", "max_backoff"];
-
-/// How many failures may be followed by another attempt.
-pub(super) const MAXES: RangeInclusive<u32> = 0..=1000;
-
-/// How long a wait may be: beyond a week, an occurrence would come back unexpected.
-const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(7 * 86_400);
-
-/// What a wait may be multiplied by: below 1, it would shrink.
-pub(super) const FACTORS: RangeInclusive<f64> = 1.0..=100.0;
 
 /// What the table says, and where it says so.
 #[derive(Default)]
@@ -116,11 +109,11 @@ fn read_max(reader: &mut Reader<'_>, value: &Value<'_>) -> Option<u32> {
     let number = value.get_ref().as_integer().and_then(to_i64);
     let max = number
         .and_then(|number| u32::try_from(number).ok())
-        .filter(|max| MAXES.contains(max));
+        .filter(|max| RETRIES.contains(max));
     if max.is_none() {
         let message = format!(
             "`max` of `retry` is a whole number from 0 to {}",
-            MAXES.end()
+            RETRIES.end()
         );
         reader.error(&value.span(), message, "for example `retry = { max = 3 }`");
     }
@@ -134,9 +127,9 @@ fn read_factor(reader: &mut Reader<'_>, value: &Value<'_>) -> Option<f64> {
         _ => None,
     };
     // What is not a number is in no range.
-    let factor = factor.filter(|factor| FACTORS.contains(factor));
+    let factor = factor.filter(|factor| RETRY_FACTORS.contains(factor));
     if factor.is_none() {
-        let (least, most) = (FACTORS.start(), FACTORS.end());
+        let (least, most) = (RETRY_FACTORS.start(), RETRY_FACTORS.end());
         let message = format!("`factor` of `retry` is a number from {least} to {most}");
         let hint = "each wait is so many times the one before: `retry = { max = 3, factor = 2 }`";
         reader.error(&value.span(), message, hint);
@@ -158,11 +151,11 @@ fn read_wait(reader: &mut Reader<'_>, name: &str, value: &Value<'_>) -> Option<D
         return None;
     };
     match parse_duration(text) {
-        Ok(wait) if WAITS.contains(&wait) => Some(wait),
+        Ok(wait) if RETRY_WAITS.contains(&wait) => Some(wait),
         Ok(_) => {
             let (least, most) = (
-                format_duration(*WAITS.start()),
-                format_duration(*WAITS.end()),
+                format_duration(*RETRY_WAITS.start()),
+                format_duration(*RETRY_WAITS.end()),
             );
             let message = format!("`{name}` of `retry` is from {least} to {most}");
             reader.error(&value.span(), message, example);
@@ -176,7 +169,7 @@ fn read_wait(reader: &mut Reader<'_>, name: &str, value: &Value<'_>) -> Option<D
 }
 
 fn refuse_longer_backoff(reader: &mut Reader<'_>, retry: &Retry, written: &Written) {
-    if retry.backoff <= retry.max_backoff {
+    if !rules::waits_too_long(retry) {
         return;
     }
     let (first, longest) = (
@@ -223,13 +216,9 @@ fn warn_of_few_attempts(
     span: &Range<usize>,
     max_attempts: u32,
 ) {
-    if retry.max < max_attempts {
+    let Some(message) = rules::retries_never_happen(retry, max_attempts) else {
         return;
-    }
-    let message = format!(
-        "{} retries never happen: `max_attempts` is {max_attempts}, the first attempt included",
-        retry.max
-    );
+    };
     let needed = retry.max.saturating_add(1);
     let hint = if ATTEMPTS.contains(&needed) {
         format!("write `max_attempts = {needed}` or more, or a lower `max`")

@@ -4,14 +4,12 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toml::de::DeValue;
 
 use super::connection::Given;
-use super::job::{HISTORY_LIMITS, LEASE_TTL_LIMITS};
 use super::keys::TLS_PREFIX;
 use super::listen::parse_listen;
 use super::names::nearest;
@@ -19,21 +17,13 @@ use super::raw::{Entry, Section};
 use super::read::{Reader, to_i64};
 use super::tags::{References, read_tags};
 use super::tls;
+use crate::jobs::limits::{
+    ACKNOWLEDGEMENTS, HISTORY_LIMIT, HISTORY_LIMITS, LARGEST_REVISION, LEASE_TTL, LEASE_TTLS,
+    LONGEST_SHUTDOWN_GRACE, RUNNING_LIMITS, SHUTDOWN_GRACE,
+};
 use crate::scheduler::job::check_name;
 use crate::scheduler::policy::Tags;
 use crate::store_url::{self, StoreUrlError, TlsFiles};
-
-/// The longest `shutdown_grace`: a replica that drains takes no work.
-const LONGEST_SHUTDOWN_GRACE: Duration = Duration::from_secs(86_400);
-
-/// How many attempts a replica may run at once.
-pub(super) const RUNNING_LIMITS: RangeInclusive<u32> = 1..=100_000;
-
-/// The largest revision: all readers of JSON know integers up to there.
-pub(super) const LARGEST_REVISION: u64 = (1 << 53) - 1;
-
-/// Of how many replicas of the store's server an acknowledgement can be asked for.
-pub(super) const ACKNOWLEDGEMENT_LIMITS: RangeInclusive<u32> = 0..=20;
 
 /// `[scheduler]`, with every default filled in.
 #[derive(Clone, PartialEq, Eq)]
@@ -76,10 +66,10 @@ impl Default for SchedulerConfig {
         Self {
             namespace: "default".into(),
             store: None,
-            lease_ttl: Duration::from_secs(15),
-            shutdown_grace: Duration::from_secs(30),
+            lease_ttl: LEASE_TTL,
+            shutdown_grace: SHUTDOWN_GRACE,
             replica: None,
-            history_limit: 1000,
+            history_limit: HISTORY_LIMIT,
             tags: Tags::new(),
             max_running: None,
             tls: TlsFiles::default(),
@@ -125,7 +115,7 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>, path: &str) -
             "store" => config.store = read_store(reader, entry),
             "lease_ttl" => {
                 let text = reader.filled_text(entry);
-                let ttl = text.and_then(|text| reader.duration_of(entry, text, LEASE_TTL_LIMITS));
+                let ttl = text.and_then(|text| reader.duration_of(entry, text, LEASE_TTLS));
                 config.lease_ttl = ttl.unwrap_or(config.lease_ttl);
             }
             "shutdown_grace" => {
@@ -144,7 +134,7 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>, path: &str) -
             }
             "max_running" => config.max_running = reader.integer(entry, RUNNING_LIMITS),
             "min_replicas_ack" => {
-                let count = reader.integer(entry, ACKNOWLEDGEMENT_LIMITS);
+                let count = reader.integer(entry, ACKNOWLEDGEMENTS);
                 config.min_replicas_ack = count.unwrap_or(config.min_replicas_ack);
             }
             "listen" => config.listen = read_listen(reader, entry),
@@ -187,7 +177,7 @@ pub(super) fn read_connection(
             }
             "store" if !given.store => config.store = read_store(reader, entry),
             "min_replicas_ack" => {
-                let count = reader.integer(entry, ACKNOWLEDGEMENT_LIMITS);
+                let count = reader.integer(entry, ACKNOWLEDGEMENTS);
                 config.min_replicas_ack = count.unwrap_or_default();
             }
             _ => {}

@@ -8,13 +8,8 @@ use super::raw::{Entry, Value, kind_of};
 use super::read::{Reader, Text};
 use super::values::ValueError;
 use super::wrong_type::written;
+use crate::jobs::tags::{FORM, check_part};
 use crate::scheduler::policy::Tags;
-
-/// The longest name or value of a tag, in bytes: that of a label in Kubernetes.
-const TAG_LENGTH_LIMIT: usize = 63;
-
-/// What a tag may look like.
-const FORM: &str = "a tag is `NAME=VALUE`, each of 1 to 63 letters, digits, `.`, `_`, `-`, `/` and `:`, such as `zone=eu`";
 
 /// Whether `${…}` is filled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,21 +40,6 @@ pub(crate) fn parse_tag(text: &str) -> Result<(String, String), ValueError> {
         })?;
     }
     Ok((name.into(), value.into()))
-}
-
-/// Whether a text can be the name or the value of a tag; if not, what is wrong with it.
-fn check_part(text: &str) -> Result<(), String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
-    if text.is_empty() {
-        return Err("is empty".into());
-    }
-    if let Some(stray) = text.chars().find(|c| !is_plain(*c)) {
-        return Err(format!("has `{}` in it", stray.escape_debug()));
-    }
-    if text.len() > TAG_LENGTH_LIMIT {
-        return Err(format!("has over {TAG_LENGTH_LIMIT} characters"));
-    }
-    Ok(())
 }
 
 /// A table `{ zone = "eu" }` or a list of `"zone=eu"`.

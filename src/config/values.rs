@@ -4,23 +4,13 @@
 
 use std::time::Duration;
 
+pub(crate) use crate::jobs::ValueError;
+pub(super) use crate::jobs::limits::DURATION_LIMIT;
 pub(super) use crate::scheduler::time::DURATION_UNITS;
 pub use crate::scheduler::time::format_duration;
 
-/// The longest duration that a table may hold. Beyond it lies a slip of the pen.
-pub(super) const DURATION_LIMIT: Duration = Duration::from_secs(10 * 365 * 86_400);
-
 /// Units of sizes, in bytes.
 pub(super) const SIZE_UNITS: [(&str, u64); 3] = [("B", 1), ("KiB", 1024), ("MiB", 1024 * 1024)];
-
-/// Why a text is no value of its kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ValueError {
-    /// What is wrong with the text, made to follow it: "`5` has no unit".
-    pub(crate) message: String,
-    /// What to write instead.
-    pub(crate) hint: String,
-}
 
 fn error<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, ValueError> {
     Err(ValueError {

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tracing::info;
-use uuid::Uuid;
 
 mod files;
 mod health;
@@ -36,14 +35,16 @@ use self::signals::Hangup;
 use self::table::Reloader;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
-use crate::driver::{Driver, Finished, Request};
+use crate::driver::{Driver, Finished, Processes, Request, entropy};
 use crate::health::Health;
 use crate::http;
 use crate::metrics::{Format, Metrics};
 use crate::notify;
+use crate::runner::OutputMode;
+use crate::scheduler::job::Job;
 use crate::scheduler::lease::Replica;
 use crate::scheduler::policy;
-use crate::scheduler::{Entropy, Purpose, Settings};
+use crate::scheduler::{Purpose, Settings};
 use crate::store::{Store, StoreError};
 
 /// Requests that may wait for the driver's next turn.
@@ -130,12 +131,12 @@ impl Daemon {
         };
         tokio::spawn(metrics.clone().keep_up(Arc::clone(&store)));
         let (teller, notifications) = notify::start(notifying);
-        let driver = Driver::new(settings, jobs, store, Arc::new(SystemClock), entropy())
+        let driver = driver_of(settings, jobs, store)
+            .map_err(Failure::Timers)?
             .observed_by(Box::new(health::Keeper(health)))
             .observed_by(Box::new(teller))
             .told_before(newer);
         let finished = looked_on(driver, &metrics, &namespace, requests).await;
-        let finished = finished.map_err(Failure::Timers)?;
         if finished == Finished::Drained {
             notifications.finish(stopping::LAST_NOTIFICATIONS).await;
         }
@@ -145,22 +146,29 @@ impl Daemon {
     }
 }
 
+/// One whose attempts are processes of this host.
+fn driver_of(settings: Settings, jobs: Vec<Job>, store: Arc<dyn Store>) -> io::Result<Driver> {
+    let processes = Processes::new(settings.replica.name.clone(), OutputMode::Capture);
+    let (processes, clock) = (Box::new(processes), Arc::new(SystemClock));
+    Driver::new(settings, jobs, store, processes, clock, entropy())
+}
+
 /// Runs a driver while it is counted, and traced, what it does.
 async fn looked_on(
     driver: Driver,
     metrics: &Metrics,
     namespace: &str,
     requests: mpsc::Receiver<Request>,
-) -> io::Result<Finished> {
+) -> Finished {
     let driver = driver.observed_by(Box::new(metrics.watcher()));
     #[cfg(feature = "otlp")]
     let (driver, exporter) = traces::observe(driver, namespace, metrics);
     #[cfg(not(feature = "otlp"))]
     let _ = namespace;
-    let finished = driver.run(requests).await?;
+    let finished = driver.run(requests).await;
     #[cfg(feature = "otlp")]
     traces::finish(exporter).await;
-    Ok(finished)
+    finished
 }
 
 /// The page of metrics, as it is served.
@@ -237,15 +245,4 @@ async fn answers(requests: &mpsc::Sender<Request>, within: Duration) -> bool {
         requests.send(Request::Ping(answer)).await.is_ok() && answered.await.is_ok()
     };
     tokio::time::timeout(within, ping).await.unwrap_or(false)
-}
-
-/// The system's random numbers.
-pub(crate) fn entropy() -> Entropy {
-    Box::new(|| {
-        // The version and variant bits of a UUID aren't random; they are left out.
-        let id = Uuid::new_v4().into_bytes();
-        [
-            id[0], id[1], id[2], id[3], id[4], id[5], id[7], id[9], id[10], id[11],
-        ]
-    })
 }

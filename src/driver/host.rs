@@ -1,18 +1,17 @@
-//! The hands of a driver on this host: a task for each call to the store, and the runner for
+//! The hands of a driver on this host: a task for each call to the store, and whatever runs
 //! attempts.
 //!
 //! Must never: let one call wait for another.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{broadcast, mpsc};
 
 use super::CALL_TIMEOUT;
+use super::attempts::Attempts;
 use super::call::{Call, Patience};
 use super::dispatcher::Hands;
-use crate::runner::{OutputMode, Runner, RunningAttempt};
 use crate::scheduler::lease::{Caller, RunId};
 use crate::scheduler::{Attempt, Ending, Event, Guard, StopReason};
 use crate::store::{Store, StoreEvent};
@@ -20,9 +19,7 @@ use crate::store::{Store, StoreEvent};
 /// What a driver works with.
 pub(super) struct HostHands {
     store: Arc<dyn Store>,
-    runner: Runner,
-    pub(super) output: OutputMode,
-    attempts: HashMap<RunId, RunningAttempt>,
+    attempts: Box<dyn Attempts>,
     sender: mpsc::UnboundedSender<Event>,
 }
 
@@ -30,21 +27,19 @@ impl HostHands {
     /// What comes of its work is sent to `sender`.
     pub(super) fn new(
         store: Arc<dyn Store>,
-        replica: String,
+        attempts: Box<dyn Attempts>,
         sender: mpsc::UnboundedSender<Event>,
     ) -> Self {
         Self {
             store,
-            runner: Runner::new(replica),
-            output: OutputMode::Capture,
-            attempts: HashMap::new(),
+            attempts,
             sender,
         }
     }
 
     /// An attempt has ended, as the dispatcher is about to be told.
     pub(super) fn forget(&mut self, run_id: RunId) {
-        self.attempts.remove(&run_id);
+        self.attempts.forget(run_id);
     }
 
     pub(super) fn news(&self) -> broadcast::Receiver<StoreEvent> {
@@ -52,10 +47,13 @@ impl HostHands {
     }
 
     /// Takes a replica off the list; others find out by themselves if that fails.
-    pub(super) async fn depart(&self, caller: &Caller) {
-        let departed = tokio::time::timeout(CALL_TIMEOUT, self.store.depart(caller)).await;
-        if !matches!(departed, Ok(Ok(()))) {
-            tracing::debug!("could not sign off at the store");
+    pub(super) fn depart(&self, caller: Caller) -> impl Future<Output = ()> + Send + use<> {
+        let store = Arc::clone(&self.store);
+        async move {
+            let departed = tokio::time::timeout(CALL_TIMEOUT, store.depart(&caller)).await;
+            if !matches!(departed, Ok(Ok(()))) {
+                tracing::debug!("could not sign off at the store");
+            }
         }
     }
 }
@@ -75,24 +73,19 @@ impl Hands for HostHands {
             // The receiver lives as long as the loop; after it nobody wants to know.
             let _ = sender.send(Event::AttemptEnded { run_id, ending });
         };
-        let running = self.runner.start(attempt, self.output, on_end);
-        self.attempts.insert(run_id, running);
+        self.attempts.start(attempt, Box::new(on_end));
     }
 
     fn stop(&mut self, run_id: RunId, reason: StopReason, grace: Duration) {
-        if let Some(attempt) = self.attempts.get(&run_id) {
-            tracing::debug!(%run_id, reason = reason.as_str(), ?grace, "stopping");
-            attempt.stop(grace);
-        }
+        tracing::debug!(%run_id, reason = reason.as_str(), ?grace, "stopping");
+        self.attempts.stop(run_id, reason, grace);
     }
 
     fn guard(&mut self, run_id: RunId, guard: Guard) {
-        if let Some(attempt) = self.attempts.get(&run_id) {
-            attempt.guard(guard);
-        }
+        self.attempts.guard(run_id, guard);
     }
 
     fn kill_all(&mut self) {
-        self.attempts.values().for_each(RunningAttempt::kill_now);
+        self.attempts.kill_all();
     }
 }

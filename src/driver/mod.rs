@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   timer, clock steps ─┐                        ┌─▶ store calls (a task each) ┐
-//!   store's answers ────┤   ┌────────────┐       ├─▶ runner (a task an attempt)├ Hands
-//!   store's news ───────┼──▶│ Dispatcher │──────▶┤                             ┘
+//!   store's answers ────┤   ┌────────────┐       ├─▶ attempts: runner, functions├ Hands
+//!   store's news ───────┼──▶│ Dispatcher │──────▶┤                              ┘
 //!   ends of attempts ───┤   │ Scheduler  │       └─▶ log, observers
 //!   shutdown ───────────┘   └────────────┘
 //! ```
@@ -11,28 +11,36 @@
 //! Must never: decide, wait for a call inside the loop, or look at a clock but to pass the time
 //! on.
 
+mod attempts;
 mod call;
 mod dispatcher;
 mod host;
 mod observer;
+#[cfg(feature = "daemon")]
+mod processes;
 mod report;
 mod request;
+mod waiting;
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
-use crate::clock::{BootTimer, Clock, ClockSteps};
-use crate::runner::OutputMode;
+use crate::clock::{Clock, ClockSteps, Timer};
 use crate::scheduler::job::Job;
 use crate::scheduler::{Entropy, Event, Settings};
 use crate::store::Store;
 
+pub use self::attempts::{Attempts, OnEnd};
 pub(crate) use self::call::CALL_TIMEOUT;
 pub use self::call::{Call, Patience};
 pub use self::dispatcher::{Dispatcher, Hands, Place, Turn};
 pub use self::observer::{Moment, Observer};
+#[cfg(feature = "daemon")]
+pub use self::processes::Processes;
 pub use self::request::Request;
+pub(crate) use self::waiting::wait_for;
 
 use self::host::HostHands;
 
@@ -54,31 +62,35 @@ pub struct Driver {
     dispatcher: Dispatcher,
     hands: HostHands,
     events: mpsc::UnboundedReceiver<Event>,
+    timer: Timer,
+    steps: ClockSteps,
 }
 
 impl Driver {
-    /// A replica that will run `jobs` against `store`.
+    /// A replica that will run `jobs` against `store`, in `attempts`. Must be called on a tokio
+    /// runtime with I/O and time enabled.
+    ///
+    /// # Errors
+    /// When the kernel refuses the timers.
     pub fn new(
         settings: Settings,
         jobs: Vec<Job>,
         store: Arc<dyn Store>,
+        attempts: Box<dyn Attempts>,
         clock: Arc<dyn Clock>,
         entropy: Entropy,
-    ) -> Self {
+    ) -> std::io::Result<Self> {
         let (sender, events) = mpsc::unbounded_channel();
-        let hands = HostHands::new(store, settings.replica.name.clone(), sender);
+        let hands = HostHands::new(store, attempts, sender);
+        let (timer, steps) = (clock.timer()?, clock.steps());
         let jobs = jobs.into_iter().map(Arc::new);
-        Self {
+        Ok(Self {
             dispatcher: Dispatcher::new(settings, jobs, clock, entropy, Place::here()),
             hands,
             events,
-        }
-    }
-
-    /// Lets jobs write to where this process writes, instead of keeping what they write.
-    pub fn inherit_output(mut self) -> Self {
-        self.hands.output = OutputMode::Inherit;
-        self
+            timer,
+            steps,
+        })
     }
 
     /// Lets somebody look on.
@@ -96,30 +108,25 @@ impl Driver {
     }
 
     /// Runs until a drain is over or an abort is asked for.
-    ///
-    /// # Errors
-    /// When the kernel refuses the timers.
-    pub async fn run(mut self, mut requests: mpsc::Receiver<Request>) -> std::io::Result<Finished> {
-        let mut timer = BootTimer::new()?;
-        let mut steps = ClockSteps::of_host();
+    pub async fn run(mut self, mut requests: mpsc::Receiver<Request>) -> Finished {
         let mut news = self.hands.news();
         loop {
             let wakeup = match self.dispatcher.turn(&mut self.hands) {
                 Turn::Wait(until) => until,
                 Turn::Over => {
-                    self.hands.depart(&self.dispatcher.caller()).await;
-                    return Ok(Finished::Drained);
+                    self.hands.depart(self.dispatcher.caller()).await;
+                    return Finished::Drained;
                 }
             };
             tokio::select! {
                 Some(event) = self.events.recv() => self.take_in(event),
-                () = timer.sleep_until(wakeup) => {}
-                () = steps.changed() => self.dispatcher.take_in(Event::Disturbed),
+                () = self.timer.sleep_until(wakeup) => {}
+                () = self.steps.changed() => self.dispatcher.take_in(Event::Disturbed),
                 event = news.recv() => self.dispatcher.take_in_news(event),
                 request = requests.recv() => {
                     let request = request.unwrap_or(Request::Abort);
                     if self.dispatcher.take_request(request, &mut self.hands) {
-                        return Ok(Finished::Aborted);
+                        return Finished::Aborted;
                     }
                 }
             }
@@ -136,4 +143,15 @@ impl Driver {
             self.dispatcher.take_in(event);
         }
     }
+}
+
+/// The system's random numbers.
+pub(crate) fn entropy() -> Entropy {
+    Box::new(|| {
+        // The version and variant bits of a UUID aren't random; they are left out.
+        let id = Uuid::new_v4().into_bytes();
+        [
+            id[0], id[1], id[2], id[3], id[4], id[5], id[7], id[9], id[10], id[11],
+        ]
+    })
 }

@@ -25,7 +25,7 @@ pub use self::error::AcquireError;
 
 use self::holds::{Holds, Patience};
 use self::task::{Command, Grant, Standing, Task};
-use crate::clock::{BootTimer, Clock};
+use crate::clock::Clock;
 use crate::scheduler::lease::{
     FencingToken, Hold, LeaseName, Mode, NAMES_PER_HOLD_LIMIT, NameState, Replica,
 };
@@ -40,17 +40,18 @@ pub const DEFAULT_TTL: Duration = Duration::from_secs(15);
 /// A client of named leases in one store. Cheap to clone; all clones share its connections.
 ///
 /// ```
-/// # tokio_test(async {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use soloist::Leases;
 ///
-/// let leases = Leases::open("memory:", "shop").await?;
+/// let leases = Leases::open("memory:", "shop").await?; // for a fleet: redis://127.0.0.1:6379
 /// let lease = leases.lease("migrate").acquire().await?;
-/// println!("only I migrate, under token {}", lease.token().get());
+/// for step in ["orders", "stock"] {
+///     lease.check()?; // Is it still mine? No round trip.
+///     println!("migrating {step} under token {}", lease.token());
+/// }
 /// lease.release().await;
-/// # Ok::<_, Box<dyn std::error::Error>>(())
-/// # });
-/// # fn tokio_test(it: impl Future<Output = Result<(), Box<dyn std::error::Error>>>) {
-/// #     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(it).unwrap();
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
@@ -84,18 +85,19 @@ impl Leases {
         open::by_url(url, namespace).await
     }
 
-    /// A client of a store that is open, by the host's clock; `name` is what others are told of who
-    /// has a lease.
+    /// A client of a store that is open, by this clock; `name` is what others are told of who has a
+    /// lease.
     ///
     /// # Errors
     /// When the store can't be reached or used.
+    #[doc(hidden)]
     pub async fn of(
         store: Arc<dyn LeaseStore>,
         clock: Arc<dyn Clock>,
         name: &str,
     ) -> Result<Self, StoreError> {
         store.ready().await?;
-        let timer = BootTimer::new().map_err(|error| StoreError::Refused {
+        let timer = clock.timer().map_err(|error| StoreError::Refused {
             place: store.place(),
             cause: format!("this process can have no timer: {error}"),
             cure: "raise its limit of open files".to_owned(),

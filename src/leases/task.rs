@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::error::AcquireError;
 use super::holds::{Effect, Granted, Holds, Kind, Patience, Trust, Word};
-use crate::clock::{BootTimer, Clock};
+use crate::clock::{Clock, Timer};
 use crate::scheduler::lease::{Answered, Caller, Hold, LeaseAnswer, LeaseRequest};
 use crate::scheduler::time::BootTime;
 use crate::store::{LeaseStore, StoreError, StoreEvent};
@@ -82,7 +82,7 @@ impl Task {
         store: Arc<dyn LeaseStore>,
         clock: Arc<dyn Clock>,
         holds: Holds,
-        timer: BootTimer,
+        timer: Timer,
     ) -> mpsc::UnboundedSender<Command> {
         let (sender, commands) = mpsc::unbounded_channel();
         let (heard, answers) = mpsc::unbounded_channel();
@@ -107,7 +107,7 @@ impl Task {
         mut commands: mpsc::UnboundedReceiver<Command>,
         mut answers: mpsc::UnboundedReceiver<Heard>,
         mut events: broadcast::Receiver<StoreEvent>,
-        mut timer: BootTimer,
+        mut timer: Timer,
     ) {
         let mut open = true;
         loop {

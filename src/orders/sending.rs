@@ -86,6 +86,7 @@ impl<'s> Sender<'s> {
     }
 
     /// Whether any order may have arrived: none has as long as the store was never there.
+    #[cfg(feature = "daemon")]
     pub(crate) fn has_sent(&self) -> bool {
         self.has_sent.load(Ordering::Relaxed)
     }

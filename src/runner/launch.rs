@@ -55,6 +55,7 @@ fn work(attempt: &Attempt, replica: &str) -> Work {
                 arguments: argv.collect(),
             }
         }
+        Program::Function => unreachable!("functions run where the library is embedded"),
     }
 }
 
@@ -64,5 +65,6 @@ pub(super) fn program_name(program: &Program) -> &str {
         Program::Shell(_) => SHELL,
         Program::Command(argv) => argv.first().map_or("", String::as_str),
         Program::Http(_) => "http",
+        Program::Function => "function",
     }
 }

@@ -76,6 +76,7 @@ impl JobName {
     }
 
     /// What something is called in a ledger of jobs, or of leases.
+    #[cfg(any(feature = "redis", feature = "sqlite"))]
     pub(crate) fn in_ledger(text: &str) -> Option<Self> {
         let lease = LeaseName::new(text).ok();
         lease.map(|name| Self::of_lease(&name))
@@ -292,7 +293,7 @@ impl fmt::Debug for CommandSpec {
     }
 }
 
-/// `command`, `shell` or `http` of a job.
+/// `command`, `shell` or `http` of a job, or a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
     /// An argument vector, given to execve(2) as it stands; never empty.
@@ -302,6 +303,9 @@ pub enum Program {
     /// A request, which the job is the answer to. `env`, `working_dir` and `success_codes` don't
     /// apply.
     Http(Box<HttpRequest>),
+    /// A function of the program that embeds the library, which knows it by the job's name. Nothing
+    /// of a [`CommandSpec`] applies.
+    Function,
 }
 
 /// What becomes of an occurrence whose holder vanished in the middle of it.

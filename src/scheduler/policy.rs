@@ -65,6 +65,14 @@ impl Default for Retry {
 }
 
 impl Retry {
+    /// So many retries, with the waits that hold by default.
+    pub fn times(max: u32) -> Self {
+        Self {
+            max,
+            ..Self::default()
+        }
+    }
+
     /// The wait before the next attempt after so many failures (from 1), none where they were
     /// too many. Of the full wait the last quarter is cut by chance, so that what failed together
     /// doesn't come back together; the chance is drawn from the occurrence, so that every replica

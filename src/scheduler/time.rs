@@ -43,6 +43,7 @@ impl Timestamp {
 
     /// This instant as `jiff` knows it. Instants outside jiff's range (the years -9999 to 9999)
     /// are cut to it.
+    #[doc(hidden)]
     pub fn to_jiff(self) -> jiff::Timestamp {
         jiff::Timestamp::from_millisecond(self.0).unwrap_or(if self.0 < 0 {
             jiff::Timestamp::MIN
@@ -52,6 +53,7 @@ impl Timestamp {
     }
 }
 
+#[doc(hidden)]
 impl From<jiff::Timestamp> for Timestamp {
     fn from(value: jiff::Timestamp) -> Self {
         Self(value.as_millisecond())

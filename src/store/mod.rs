@@ -12,6 +12,14 @@
 //!
 //! Must never: decide when something is due, or trust the caller's clock.
 
+#![cfg_attr(
+    not(feature = "redis"),
+    allow(
+        dead_code,
+        reason = "some of what engines have in common, Redis alone takes"
+    )
+)]
+
 mod batch;
 mod draft;
 mod engine;
@@ -21,10 +29,13 @@ mod history;
 mod leases;
 mod limits;
 pub mod memory;
+#[cfg(feature = "redis")]
 pub mod redis;
 mod rules;
+#[cfg(feature = "daemon")]
 mod scratch;
 mod shown;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod url;
 mod withdrawal;
@@ -39,8 +50,9 @@ use uuid::Uuid;
 
 pub use self::history::AttemptRecord;
 pub use self::leases::LeaseStore;
+#[cfg(feature = "daemon")]
 pub use self::scratch::{Detour, PlainLock, Scratch};
-pub use self::url::{open, open_leases, open_with};
+pub use self::url::{open, open_at, open_leases, open_with};
 pub use self::withdrawal::Withdrawal;
 
 use crate::scheduler::job::JobName;

@@ -3,23 +3,33 @@
 //! Must never: connect. What can be wrong with a server or a file is said by
 //! [`Store::ready`]; what is wrong with the URL is said here, without its secrets.
 
+#[cfg(feature = "sqlite")]
 use std::ffi::OsString;
+#[cfg(feature = "sqlite")]
 use std::fs::DirBuilder;
+#[cfg(feature = "sqlite")]
 use std::os::unix::fs::DirBuilderExt;
+#[cfg(feature = "sqlite")]
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::engine::Part;
 use super::memory::MemoryStore;
+#[cfg(feature = "redis")]
 use super::redis::RedisStore;
+#[cfg(feature = "redis")]
 use super::redis::quorum::QuorumStore;
+#[cfg(feature = "sqlite")]
 use super::sqlite::SqliteStore;
 use super::{LeaseStore, Store, StoreError};
-use crate::clock::SystemClock;
+use crate::clock::{Clock, SystemClock};
 use crate::scheduler::job::check_name;
-use crate::store_url::{RedisUrl, Several, SeveralUrl, StoreOptions, redact};
+#[cfg(feature = "redis")]
+use crate::store_url::Several;
+use crate::store_url::{RedisUrl, SeveralUrl, StoreOptions, redact};
 
 /// The file of the embedded store, in a state directory.
+#[cfg(feature = "sqlite")]
 const FILE_NAME: &str = "soloist.db";
 
 /// The store that `url` names; none: a file in the state directory. `namespace` keeps fleets
@@ -34,12 +44,27 @@ pub fn open_with(
     namespace: &str,
     options: &StoreOptions,
 ) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(match place_of(url, namespace)? {
-        Place::File(path) => Arc::new(SqliteStore::open(&path, namespace, Arc::new(SystemClock))?),
-        Place::Memory => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
-        Place::Quorum(url) => Arc::new(QuorumStore::open(url, namespace, options)?),
-        Place::Redis(url) => Arc::new(RedisStore::open_with(url, namespace, options)?),
-    })
+    open_at(Arc::new(SystemClock), url, namespace, options)
+}
+
+/// The same; where the store has no clock of its own, it goes by this one.
+pub fn open_at(
+    clock: Arc<dyn Clock>,
+    url: Option<&str>,
+    namespace: &str,
+    options: &StoreOptions,
+) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(
+        match open_part(clock, url, namespace, options, Part::Jobs)? {
+            #[cfg(feature = "sqlite")]
+            Opened::File(store) => store,
+            Opened::Memory(store) => store,
+            #[cfg(feature = "redis")]
+            Opened::Redis(store) => store,
+            #[cfg(feature = "redis")]
+            Opened::Quorum(store) => store,
+        },
+    )
 }
 
 /// The store of named leases there. Nothing is connected or opened.
@@ -51,43 +76,49 @@ pub fn open_leases(
     namespace: &str,
     options: &StoreOptions,
 ) -> Result<Arc<dyn LeaseStore>, StoreError> {
-    let part = Part::Leases;
-    Ok(match place_of(url, namespace)? {
-        Place::File(path) => {
-            // No namespace has a colon.
-            let namespace = format!("{namespace}:leases");
-            Arc::new(SqliteStore::open(&path, &namespace, Arc::new(SystemClock))?)
-        }
-        Place::Memory => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
-        Place::Quorum(url) => Arc::new(QuorumStore::open_part(url, namespace, options, part)?),
-        Place::Redis(url) => Arc::new(RedisStore::open_part(url, namespace, options, part)?),
-    })
+    let clock = Arc::new(SystemClock);
+    Ok(
+        match open_part(clock, url, namespace, options, Part::Leases)? {
+            #[cfg(feature = "sqlite")]
+            Opened::File(store) => store,
+            Opened::Memory(store) => store,
+            #[cfg(feature = "redis")]
+            Opened::Redis(store) => store,
+            #[cfg(feature = "redis")]
+            Opened::Quorum(store) => store,
+        },
+    )
 }
 
-/// What a URL leads to.
-enum Place<'u> {
-    File(PathBuf),
-    Memory,
-    Quorum(&'u str),
-    Redis(&'u str),
+/// A store, whatever it is for.
+enum Opened {
+    #[cfg(feature = "sqlite")]
+    File(Arc<SqliteStore>),
+    Memory(Arc<MemoryStore>),
+    #[cfg(feature = "redis")]
+    Redis(Arc<RedisStore>),
+    #[cfg(feature = "redis")]
+    Quorum(Arc<QuorumStore>),
 }
 
-fn place_of<'u>(url: Option<&'u str>, namespace: &str) -> Result<Place<'u>, StoreError> {
+fn open_part(
+    clock: Arc<dyn Clock>,
+    url: Option<&str>,
+    namespace: &str,
+    options: &StoreOptions,
+    part: Part,
+) -> Result<Opened, StoreError> {
     let Some(url) = url else {
-        let path = default_path(|name| std::env::var_os(name))?;
-        check_namespace(namespace, "sqlite:")?;
-        create_directory(&path)?;
-        return Ok(Place::File(path));
+        return open_default(clock, namespace, part);
     };
     check_namespace(namespace, &redact(url))?;
     match url.split_once(':') {
-        Some(("sqlite", path)) => Ok(Place::File(sqlite_path(url, path)?)),
-        Some(("memory", "")) => Ok(Place::Memory),
+        Some(("sqlite", path)) => open_sqlite(clock, url, path, namespace, part),
+        Some(("memory", "")) => Ok(Opened::Memory(Arc::new(MemoryStore::new(clock)))),
         Some(("memory", _)) => Err(bad_url(url, "`memory:` takes nothing after it")),
-        _ if SeveralUrl::parse(url).is_ok_and(|url| url.kind == Several::Quorum) => {
-            Ok(Place::Quorum(url))
+        _ if RedisUrl::is_one(url) || SeveralUrl::is_one(url) => {
+            open_redis(url, namespace, options, part)
         }
-        _ if RedisUrl::is_one(url) || SeveralUrl::is_one(url) => Ok(Place::Redis(url)),
         Some(("postgres" | "mysql" | "etcd" | "zookeeper", _)) => {
             Err(bad_url(url, "not supported yet"))
         }
@@ -96,6 +127,86 @@ fn place_of<'u>(url: Option<&'u str>, namespace: &str) -> Result<Place<'u>, Stor
             "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`",
         )),
     }
+}
+
+#[cfg(feature = "sqlite")]
+fn open_default(clock: Arc<dyn Clock>, namespace: &str, part: Part) -> Result<Opened, StoreError> {
+    let path = default_path(|name| std::env::var_os(name))?;
+    check_namespace(namespace, "sqlite:")?;
+    create_directory(&path)?;
+    open_file(clock, &path, namespace, part)
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn open_default(_: Arc<dyn Clock>, _: &str, _: Part) -> Result<Opened, StoreError> {
+    Err(without("sqlite:", "sqlite"))
+}
+
+#[cfg(feature = "sqlite")]
+fn open_sqlite(
+    clock: Arc<dyn Clock>,
+    url: &str,
+    path: &str,
+    namespace: &str,
+    part: Part,
+) -> Result<Opened, StoreError> {
+    open_file(clock, &sqlite_path(url, path)?, namespace, part)
+}
+
+#[cfg(feature = "sqlite")]
+fn open_file(
+    clock: Arc<dyn Clock>,
+    path: &Path,
+    namespace: &str,
+    part: Part,
+) -> Result<Opened, StoreError> {
+    let namespace = match part {
+        Part::Jobs => namespace.to_owned(),
+        // No namespace has a colon.
+        Part::Leases => format!("{namespace}:leases"),
+    };
+    let store = SqliteStore::open(path, &namespace, clock)?;
+    Ok(Opened::File(Arc::new(store)))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn open_sqlite(
+    _: Arc<dyn Clock>,
+    url: &str,
+    _: &str,
+    _: &str,
+    _: Part,
+) -> Result<Opened, StoreError> {
+    Err(without(url, "sqlite"))
+}
+
+#[cfg(feature = "redis")]
+fn open_redis(
+    url: &str,
+    namespace: &str,
+    options: &StoreOptions,
+    part: Part,
+) -> Result<Opened, StoreError> {
+    if SeveralUrl::parse(url).is_ok_and(|url| url.kind == Several::Quorum) {
+        let store = QuorumStore::open_part(url, namespace, options, part)?;
+        return Ok(Opened::Quorum(Arc::new(store)));
+    }
+    let store = RedisStore::open_part(url, namespace, options, part)?;
+    Ok(Opened::Redis(Arc::new(store)))
+}
+
+#[cfg(not(feature = "redis"))]
+fn open_redis(url: &str, _: &str, _: &StoreOptions, _: Part) -> Result<Opened, StoreError> {
+    Err(without(url, "redis"))
+}
+
+/// What is refused to whoever built this without the store.
+#[cfg(not(all(feature = "redis", feature = "sqlite")))]
+fn without(url: &str, feature: &str) -> StoreError {
+    let cause = format!(
+        "this program was built without it: switch the feature `{feature}` of the crate `soloist` on"
+    );
+    bad_url(url, &cause)
 }
 
 fn check_namespace(namespace: &str, place: &str) -> Result<(), StoreError> {
@@ -113,6 +224,7 @@ fn bad_url(url: &str, cause: &str) -> StoreError {
     }
 }
 
+#[cfg(feature = "sqlite")]
 /// The path in `sqlite:PATH`; `sqlite:///PATH` is what other tools call an absolute one.
 pub(super) fn sqlite_path(url: &str, path: &str) -> Result<PathBuf, StoreError> {
     let path = match path.strip_prefix("//") {
@@ -136,6 +248,7 @@ pub(super) fn sqlite_path(url: &str, path: &str) -> Result<PathBuf, StoreError> 
     Err(bad_url(url, cause))
 }
 
+#[cfg(feature = "sqlite")]
 /// `$STATE_DIRECTORY` (systemd.exec(5); the first of them), else the user's state directory
 /// (XDG Base Directory Specification).
 pub(super) fn default_path(
@@ -166,6 +279,7 @@ pub(super) fn default_path(
     })
 }
 
+#[cfg(feature = "sqlite")]
 /// Makes the directory of the default path, for its owner alone, as the XDG specification has
 /// it. Directories that somebody named are theirs to make: a wrong path is not a new store.
 pub(super) fn create_directory(path: &Path) -> Result<(), StoreError> {

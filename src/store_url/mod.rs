@@ -3,10 +3,22 @@
 //! A URL may hold a password. Whoever logs, prints or stores one for display must pass it
 //! through [`redact`] first. Must never: connect to anything, or put a secret into an error.
 
+#![cfg_attr(
+    not(feature = "redis"),
+    allow(
+        dead_code,
+        reason = "a URL of a Redis is known as one, and taken no further"
+    )
+)]
+
 use std::ops::Range;
 
-pub(crate) use self::redis::{Address, RedisUrl};
-pub(crate) use self::several::{Several, SeveralUrl};
+#[cfg(feature = "redis")]
+pub(crate) use self::redis::Address;
+pub(crate) use self::redis::RedisUrl;
+#[cfg(feature = "redis")]
+pub(crate) use self::several::Several;
+pub(crate) use self::several::SeveralUrl;
 pub use self::tls::{StoreOptions, TlsFiles};
 
 #[cfg(any(test, fuzzing))]

@@ -105,6 +105,7 @@ impl RedisUrl {
     }
 
     /// The same URL with another place: a port of this host.
+    #[cfg(feature = "daemon")]
     pub(crate) fn by_way_of(url: &str, port: u16) -> String {
         let (scheme, rest) = url.split_once("://").unwrap_or(("redis", url));
         let (user_info, place) = match rest.rsplit_once('@') {

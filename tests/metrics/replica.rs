@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use soloist::clock::{Clock as _, SystemClock};
 use soloist::config::{self, Config};
-use soloist::driver::{Driver, Moment, Observer, Request};
+use soloist::driver::{Driver, Moment, Observer, Processes, Request};
 use soloist::health::{Health, Phase};
 use soloist::metrics::{Format, Metrics};
+use soloist::runner::OutputMode;
 use soloist::scheduler::lease::Replica as Identity;
 use soloist::scheduler::{Notice, Purpose, Reload, Settings};
 use soloist::store;
@@ -175,10 +176,16 @@ async fn work(
         let id = Uuid::new_v4().into_bytes();
         std::array::from_fn(|index| id[if index < 6 { index } else { index + 3 }])
     });
-    let driver = Driver::new(settings, config.jobs, store, Arc::new(SystemClock), entropy)
+    let processes = Box::new(Processes::new(
+        settings.replica.name.clone(),
+        OutputMode::Capture,
+    ));
+    let clock = Arc::new(SystemClock);
+    let driver = Driver::new(settings, config.jobs, store, processes, clock, entropy)
+        .expect("timers")
         .observed_by(Box::new(Keeper(health)))
         .observed_by(Box::new(metrics.watcher()));
-    driver.run(requests).await.expect("timers");
+    driver.run(requests).await;
 }
 
 /// Is a replica until its orders end.

@@ -7,7 +7,7 @@ use crate::paths::named;
 use crate::source::Source;
 
 /// What each module may name of the others; `a::b` allows that part alone.
-const MAY_KNOW: [(&str, &[&str]); 25] = [
+const MAY_KNOW: [(&str, &[&str]); 27] = [
     (
         "cli",
         &[
@@ -44,6 +44,21 @@ const MAY_KNOW: [(&str, &[&str]); 25] = [
             "why",
         ],
     ),
+    // The library's face: it puts together what a replica is, as the daemon does.
+    (
+        "embed",
+        &[
+            "clock",
+            "driver",
+            "jobs",
+            "orders",
+            "scheduler",
+            "store",
+            "store_url",
+        ],
+    ),
+    // What jobs.toml and the library have in common: the rules of a table.
+    ("jobs", &["scheduler", "store_url"]),
     // Deliberate faults; no program has them.
     ("mutants", &[]),
     // A list of what the others have for fuzzers; no program has it.
@@ -126,7 +141,7 @@ const MAY_KNOW: [(&str, &[&str]); 25] = [
     ),
     ("http_client", &["tls_trouble"]),
     // A table is validated against the present: what lies in the past for ever is an error.
-    ("config", &["scheduler", "store_url", "clock"]),
+    ("config", &["jobs", "scheduler", "store_url", "clock"]),
     ("clock", &["scheduler::time"]),
     ("scheduler", &[]),
     ("store_url", &[]),

@@ -51,10 +51,14 @@ const OTHER_READERS: [(&str, &str); 5] = [
 
 /// Where the host's clock is chosen; everything else is given one, and can be given another.
 /// Guardian, runner and self-test have no other choice: the processes they time live on this host.
-const CHOOSERS: [&str; 9] = [
+const CHOOSERS: [&str; 12] = [
     "src/clock",
     "src/cli",
     "src/daemon",
+    "src/embed/builder.rs",
+    "src/embed/store.rs",
+    // Named for users, who choose it.
+    "src/lib.rs",
     "src/guardian",
     "src/runner",
     "src/leases/open.rs",

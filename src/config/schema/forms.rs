@@ -15,13 +15,13 @@ use super::Table;
 use crate::config::calendars::WEEKDAYS;
 use crate::config::http::STATUSES;
 use crate::config::identity::LARGEST_ID;
-use crate::config::job::{ATTEMPTS, HISTORY_LIMITS};
 use crate::config::keys::Key;
-use crate::config::policies::{CATCH_UP_LIMITS, QUEUE_LIMITS, SHARDS};
 use crate::config::program::LARGEST_OUTPUT_LIMIT;
-use crate::config::retry::{FACTORS, MAXES};
-use crate::config::scheduler::{ACKNOWLEDGEMENT_LIMITS, LARGEST_REVISION, RUNNING_LIMITS};
 use crate::config::values::{DURATION_UNITS, SIZE_UNITS};
+use crate::jobs::limits::{
+    ACKNOWLEDGEMENTS, ATTEMPTS, CATCH_UP_LIMITS, HISTORY_LIMITS, LARGEST_REVISION, QUEUE_LIMITS,
+    RETRIES, RETRY_FACTORS, RUNNING_LIMITS, SHARDS,
+};
 use crate::scheduler::job::NAME_LENGTH_LIMIT;
 use crate::scheduler::lease::Topic;
 
@@ -81,10 +81,10 @@ pub(super) fn of(table: Table, key: &Key) -> Option<Value> {
 /// The form of a key of `retry`.
 pub(super) fn of_retry(name: &str) -> Option<Value> {
     Some(match name {
-        "max" => number(wide(MAXES)),
+        "max" => number(wide(RETRIES)),
         "backoff" | "max_backoff" => full(&duration()),
         "factor" => json!({
-            "type": "number", "minimum": FACTORS.start(), "maximum": FACTORS.end(),
+            "type": "number", "minimum": RETRY_FACTORS.start(), "maximum": RETRY_FACTORS.end(),
         }),
         _ => return None,
     })
@@ -160,7 +160,7 @@ pub(super) fn limits(table: Table, name: &str) -> Option<RangeInclusive<u64>> {
         (Table::Scheduler, "revision") => return Some(0..=LARGEST_REVISION),
         (_, "history_limit") => HISTORY_LIMITS,
         (Table::Scheduler, "max_running") => RUNNING_LIMITS,
-        (Table::Scheduler, "min_replicas_ack") => ACKNOWLEDGEMENT_LIMITS,
+        (Table::Scheduler, "min_replicas_ack") => ACKNOWLEDGEMENTS,
         (Table::Job, "catch_up_limit") => CATCH_UP_LIMITS,
         (Table::Job, "queue_limit") => QUEUE_LIMITS,
         (Table::Job, "max_attempts") => ATTEMPTS,

@@ -1,7 +1,8 @@
 //! What people are told that a table says otherwise than the one before it.
 
 use super::read;
-use crate::config::{Changes, Config, job_digest};
+use crate::config::{Changes, Config};
+use crate::jobs::digest::job_digest;
 
 const TABLE: &str = r#"
 [scheduler]

@@ -264,6 +264,7 @@ fn defaults_hold_for_their_own_file_over_those_of_the_main_one() {
                 Program::Command(argv) => argv.join(" "),
                 Program::Shell(script) => format!("sh {script}"),
                 Program::Http(_) => "http".into(),
+                Program::Function => unreachable!("no table has one"),
             };
             let env: Vec<_> = job.command.env.values().map(String::as_str).collect();
             let user = job.command.user.as_deref().unwrap_or_default();

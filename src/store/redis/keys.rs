@@ -83,11 +83,13 @@ impl Keys {
     }
 
     /// String, with an expiry: the lock that a self-test compares with; no replica has one.
+    #[cfg(feature = "daemon")]
     pub(super) fn plain_lock(&self, name: &str) -> String {
         format!("{}plain:{name}", self.prefix)
     }
 
     /// Every key that there can be while these are the jobs.
+    #[cfg(feature = "daemon")]
     pub(super) fn all(&self, jobs: &[JobName]) -> Vec<String> {
         let of_all = [
             &self.jobs,
@@ -104,6 +106,7 @@ impl Keys {
     }
 
     /// The pattern of all keys and channels of namespaces whose names begin so.
+    #[cfg(feature = "daemon")]
     pub(super) fn pattern(beginning: &str) -> String {
         format!("soloist:{{{beginning}*")
     }

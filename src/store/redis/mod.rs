@@ -39,6 +39,7 @@ mod reading;
 mod record;
 mod reply;
 mod request;
+#[cfg(feature = "daemon")]
 mod scratch;
 mod scripts;
 mod sentinel;

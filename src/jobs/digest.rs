@@ -10,34 +10,31 @@
 
 use std::fmt::Write as _;
 
-use super::Config;
 use crate::scheduler::job::{CommandSpec, Job, Program};
 use crate::scheduler::lease::Definition;
 use crate::scheduler::request::HttpRequest;
 use crate::scheduler::spread::Spread;
 use crate::store_url::star_passwords;
 
-impl Config {
-    /// 16 hexadecimal digits, the same for tables that mean the same but for their secrets.
-    pub fn digest(&self) -> String {
-        let mut jobs: Vec<&Job> = self.jobs.iter().collect();
-        jobs.sort_by_key(|job| &job.name);
-        let texts = jobs.into_iter().map(text_of);
-        let digest = texts.fold(Spread::default(), |digest, text| {
-            digest.bytes(text.as_bytes()).bytes(&[0])
-        });
-        format!("{:016x}", digest.number())
-    }
+/// 16 hexadecimal digits, the same for tables that mean the same but for their secrets.
+pub(crate) fn table_digest(jobs: &[Job]) -> String {
+    let mut jobs: Vec<&Job> = jobs.iter().collect();
+    jobs.sort_by_key(|job| &job.name);
+    let texts = jobs.into_iter().map(text_of);
+    let digest = texts.fold(Spread::default(), |digest, text| {
+        digest.bytes(text.as_bytes()).bytes(&[0])
+    });
+    format!("{:016x}", digest.number())
 }
 
 /// 16 hexadecimal digits, the same for jobs that mean the same but for their secrets.
-pub fn job_digest(job: &Job) -> String {
+pub(crate) fn job_digest(job: &Job) -> String {
     let digest = Spread::default().bytes(text_of(job).as_bytes());
     format!("{:016x}", digest.number())
 }
 
 /// Gives each job of a table its definition.
-pub(super) fn define(jobs: &mut [Job], revision: Option<u64>) {
+pub(crate) fn define(jobs: &mut [Job], revision: Option<u64>) {
     for job in jobs {
         let digest = job_digest(job);
         job.definition = Definition { digest, revision };
@@ -108,6 +105,7 @@ fn text_of_command(command: &CommandSpec) -> String {
         }
         Program::Shell(script) => format!("shell {:?}", without_passwords(script)),
         Program::Http(request) => text_of_request(request),
+        Program::Function => "function".to_owned(),
     };
     format!(
         "{program} {variables:?} {working_dir:?} {user:?} {group:?} {umask:?} {success_codes:?} {output_limit}"

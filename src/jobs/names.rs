@@ -1,4 +1,6 @@
 //! The name that was probably meant.
+//!
+//! Must never: take another word for a slip of the pen.
 
 /// The candidate nearest to a text, if one is near enough to be a slip of the pen.
 pub(crate) fn nearest<'c>(

@@ -1,0 +1,270 @@
+//! Three processes with the library on one Redis, while they are killed and clocks are set: each
+//! occurrence succeeds once.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use soloist::store::{self, AttemptRecord};
+use soloist::{
+    CatchUp, Clock as _, Concurrency, Context, Error, Job, Outcome, Scheduler, SystemClock,
+};
+use test_support::clock_shim::SteppingClock;
+use test_support::redis::RedisServer;
+
+const NAMESPACE: &str = "shop";
+const TTL: Duration = Duration::from_secs(2);
+
+/// What a member of the fleet is told by.
+const STORE: &str = "EMBED_TEST_STORE";
+const NOTES: &str = "EMBED_TEST_NOTES";
+const NAME: &str = "EMBED_TEST_NAME";
+
+/// How often somebody is killed.
+const KILLS: usize = 6;
+
+/// From one fault to the next: longer than a lease and what a takeover takes.
+const PAUSE: Duration = Duration::from_millis(3500);
+
+/// By how much the store's clock is set, in milliseconds, one after the other. A step back is waited
+/// out; after one forward, what fell due in it is caught up with.
+const STEPS: [i64; KILLS] = [0, 3000, 2500, 2500, 6000, 6000];
+
+/// By how much the wall clocks of replicas are off.
+const SHIFTS: [i64; 3] = [0, 3_600_000, -86_400_000];
+
+/// One line of what jobs wrote down.
+#[derive(Clone, Debug)]
+struct Run {
+    scheduled_at: String,
+    token: u64,
+    replica: String,
+    began: u128,
+    ended: Option<u128>,
+}
+
+fn boot_ns() -> u128 {
+    SystemClock.boot().as_duration().as_nanos()
+}
+
+async fn work(ctx: Context, path: PathBuf) -> Result<(), Error> {
+    let note = |what: &str| {
+        let (at, token, now) = (ctx.scheduled_at(), ctx.fencing_token(), boot_ns());
+        let line = format!("{what} {at} {token} {} {now}\n", ctx.replica());
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .expect("the notes");
+        // In one piece.
+        file.write_all(line.as_bytes()).expect("written");
+    };
+    note("began");
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    if ctx.check().is_ok() {
+        note("ended");
+    }
+    Ok(())
+}
+
+/// A member of the fleet, when this program is started as one; nothing else.
+#[tokio::test]
+async fn member() {
+    let Ok(url) = std::env::var(STORE) else {
+        return;
+    };
+    let path = PathBuf::from(std::env::var_os(NOTES).unwrap());
+    let job = Job::new("tick", "* * * * * *", move |ctx| work(ctx, path.clone()))
+        .catch_up(CatchUp::All { limit: 100 })
+        .concurrency_policy(Concurrency::Queue { limit: 100 });
+    let scheduler = Scheduler::builder()
+        .store(url)
+        .namespace(NAMESPACE)
+        .replica(std::env::var(NAME).unwrap())
+        .lease_ttl(TTL)
+        .job(job)
+        .start()
+        .await
+        .unwrap();
+    let end = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
+    end.await.unwrap().unwrap();
+    scheduler.shutdown().await.unwrap();
+}
+
+struct Fleet {
+    url: String,
+    notes: PathBuf,
+    clocks: Vec<SteppingClock>,
+    members: Vec<Child>,
+    started: usize,
+    /// By the names of the killed.
+    killed: BTreeMap<String, u128>,
+    names: Vec<String>,
+}
+
+impl Fleet {
+    fn start(&mut self, place: usize) -> Child {
+        self.started += 1;
+        let name = format!("r{}", self.started);
+        self.names[place] = name.clone();
+        Command::new(std::env::current_exe().expect("this program"))
+            .args(["fleet::member", "--exact", "--nocapture"])
+            .env(STORE, &self.url)
+            .env(NOTES, &self.notes)
+            .env(NAME, name)
+            .envs(self.clocks[place].environment())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("started")
+    }
+
+    /// Kills the one that began an attempt last, in the middle of the next one where that can be
+    /// had, and starts another in its place.
+    fn strike(&mut self) {
+        let before = runs(&self.notes).len();
+        let last = loop {
+            let runs = runs(&self.notes);
+            match runs.last() {
+                Some(last) if runs.len() > before && last.ended.is_none() => break last.clone(),
+                _ => sleep(Duration::from_millis(5)),
+            }
+        };
+        let place = self
+            .names
+            .iter()
+            .position(|name| *name == last.replica)
+            .expect("one of them");
+        self.members[place].kill().expect("killed");
+        self.members[place].wait().expect("ended");
+        self.killed.insert(last.replica, boot_ns());
+        self.members[place] = self.start(place);
+    }
+
+    fn end(&mut self) {
+        for member in &mut self.members {
+            drop(member.stdin.take());
+            assert!(member.wait().expect("ended").success());
+        }
+    }
+}
+
+fn runs(path: &Path) -> Vec<Run> {
+    let text = std::fs::read_to_string(path).expect("the notes");
+    let mut runs: Vec<Run> = Vec::new();
+    for line in text.lines() {
+        let [what, at, token, replica, now] = line.split(' ').collect::<Vec<_>>()[..] else {
+            continue; // still being written
+        };
+        let (token, now) = (
+            token.parse().expect("a number"),
+            now.parse().expect("a number"),
+        );
+        match what {
+            "began" => runs.push(Run {
+                scheduled_at: at.to_owned(),
+                token,
+                replica: replica.to_owned(),
+                began: now,
+                ended: None,
+            }),
+            _ => {
+                let run = runs.iter_mut().find(|run| run.token == token);
+                run.expect("begun before").ended = Some(now);
+            }
+        }
+    }
+    runs
+}
+
+#[test]
+fn each_occurrence_succeeds_once_while_replicas_are_killed_and_clocks_are_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let notes = dir.path().join("notes");
+    File::create(&notes).unwrap();
+    let clock = SteppingClock::new();
+    let server = RedisServer::options().environment(clock.environment());
+    let server = server.start();
+    let mut fleet = Fleet {
+        url: server.url(),
+        notes,
+        clocks: SHIFTS.map(|_| SteppingClock::new()).into(),
+        members: Vec::new(),
+        started: 0,
+        killed: BTreeMap::new(),
+        names: vec![String::new(); 3],
+    };
+    for (clock, shift) in fleet.clocks.iter().zip(SHIFTS) {
+        clock.set(shift);
+    }
+    fleet.members = (0..3).map(|place| fleet.start(place)).collect();
+    for (number, step) in STEPS.into_iter().enumerate() {
+        fleet.strike();
+        clock.set(step);
+        fleet.clocks[number % 3].set(-SHIFTS[number % 3]);
+        sleep(PAUSE);
+    }
+    sleep(PAUSE);
+    fleet.end();
+    let runs = runs(&fleet.notes);
+    let lines = ledger(&fleet.url);
+    eprintln!(
+        "{} attempts of {} occurrences over {KILLS} kills of 3 processes",
+        runs.len(),
+        judge_ledger(&lines)
+    );
+    judge_runs(&runs, &fleet.killed);
+}
+
+fn ledger(url: &str) -> Vec<AttemptRecord> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.expect("a runtime").block_on(async {
+        let store = store::open(Some(url), NAMESPACE).expect("a store");
+        store.ready().await.expect("it is there");
+        store.history(None, 10_000).await.expect("the ledger")
+    })
+}
+
+/// Each instant from the first to the last has one last word, and that is its success.
+fn judge_ledger(lines: &[AttemptRecord]) -> usize {
+    let mut last_words: BTreeMap<i64, Vec<Outcome>> = BTreeMap::new();
+    for line in lines.iter().filter(|line| line.detail.is_final()) {
+        let at = line.scheduled_at.as_second();
+        last_words.entry(at).or_default().push(line.outcome);
+    }
+    for (at, outcomes) in &last_words {
+        assert_eq!(*outcomes, [Outcome::Succeeded], "{at}: {lines:#?}");
+    }
+    let first = *last_words.keys().next().expect("some ran");
+    let last = *last_words.keys().last().expect("some ran");
+    let seconds = usize::try_from(last - first + 1).expect("in order");
+    assert_eq!(last_words.len(), seconds, "no instant is missing");
+    seconds
+}
+
+/// Tokens rise, no attempt ran beside another of its occurrence, and what was cut short was killed.
+fn judge_runs(runs: &[Run], killed: &BTreeMap<String, u128>) {
+    let mut ended: BTreeMap<&str, &Run> = BTreeMap::new();
+    for pair in runs.windows(2) {
+        assert!(pair[0].token < pair[1].token, "{pair:#?}");
+    }
+    for run in runs {
+        if let Some(before) = ended.insert(&run.scheduled_at, run) {
+            let over = before.ended.max(killed.get(&before.replica).copied());
+            assert!(
+                over.is_some_and(|over| over <= run.began),
+                "{before:?} {run:?}"
+            );
+            assert!(killed.contains_key(&before.replica), "{before:?} {run:?}");
+        }
+    }
+    let cut_short = runs.iter().filter(|run| run.ended.is_none());
+    for run in cut_short {
+        assert!(killed.contains_key(&run.replica), "{run:?}");
+    }
+}

@@ -1,0 +1,11 @@
+//! The library as programs use it: by its facade alone, with functions for jobs; on a store in
+//! memory by a clock that is told to go on, and on a real Redis.
+
+mod by_the_clock;
+mod endings;
+mod fleet;
+mod orders;
+mod redis;
+mod refusals;
+mod shutdown;
+mod world;

@@ -1,0 +1,149 @@
+//! Functions on a real Redis that stops answering, and one that comes late.
+
+use std::future::pending;
+use std::time::Duration;
+
+use soloist::{
+    CancelReason, Clock as _, Context, Error, Event, Events, Job, Scheduler, SystemClock,
+};
+use test_support::redis::RedisServer;
+use tokio::sync::mpsc;
+
+const TTL: Duration = Duration::from_secs(2);
+
+/// Less than this of a lease is trusted: a tenth is kept back, and what clocks may drift.
+const TRUSTED: Duration = Duration::from_millis(1780);
+
+/// What this machine may take for itself.
+const MARGIN: Duration = Duration::from_millis(150);
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn now() -> Duration {
+    SystemClock.boot().as_duration()
+}
+
+async fn until(events: &mut Events, is: impl Fn(&Event) -> bool) -> Event {
+    let found = async {
+        loop {
+            let event = events.next().await.expect("the scheduler lives");
+            if is(&event) {
+                return event;
+            }
+        }
+    };
+    tokio::time::timeout(SOON, found).await.expect("an event")
+}
+
+/// What an attempt says of itself.
+#[derive(Debug)]
+enum Said {
+    Began(u32),
+    Cancelled(CancelReason, Duration),
+    Refused(Duration),
+    Dropped(Duration),
+}
+
+struct OnDrop(mpsc::UnboundedSender<Said>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.send(Said::Dropped(now()));
+    }
+}
+
+/// Takes no notice of its cancellation but to say so.
+async fn stubborn(ctx: Context, said: mpsc::UnboundedSender<Said>) -> Result<(), Error> {
+    let _dropped = OnDrop(said.clone());
+    said.send(Said::Began(ctx.attempt())).expect("heard");
+    assert!(ctx.check().is_ok());
+    let reason = ctx.cancelled().await;
+    said.send(Said::Cancelled(reason, now())).expect("heard");
+    if ctx.check().is_err() {
+        said.send(Said::Refused(now())).expect("heard");
+    }
+    pending().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_freezes_ends_a_function_before_its_lease_is_over() {
+    let server = RedisServer::start();
+    let (sender, mut said) = mpsc::unbounded_channel();
+    let job = Job::new("stubborn", "* * * * * *", move |ctx| {
+        stubborn(ctx, sender.clone())
+    });
+    let scheduler = Scheduler::builder()
+        .store(server.url())
+        .lease_ttl(TTL)
+        .job(job)
+        .start()
+        .await
+        .unwrap();
+    let mut events = scheduler.events();
+    let mut next = async || {
+        let next = tokio::time::timeout(SOON, said.recv()).await;
+        next.expect("soon").expect("an attempt")
+    };
+    assert!(matches!(next().await, Said::Began(1)));
+    // Long enough for renewals to have come.
+    tokio::time::sleep(TTL).await;
+    let frozen = now();
+    server.freeze();
+    let Said::Cancelled(reason, cancelled) = next().await else {
+        panic!("cancelled first");
+    };
+    let Said::Refused(refused) = next().await else {
+        panic!("`check` fails once it is cancelled");
+    };
+    let Said::Dropped(dropped) = next().await else {
+        panic!("aborted in the end");
+    };
+    assert_eq!(reason, CancelReason::LeaseExpiring);
+    eprintln!(
+        "the store froze; cancelled after {:.2?}, refused after {:.2?}, aborted after {:.2?} of a lease of {TTL:?}",
+        cancelled - frozen,
+        refused - frozen,
+        dropped - frozen
+    );
+    assert!(dropped - cancelled >= TTL / 5, "it had a grace");
+    assert!(dropped - frozen <= TRUSTED + MARGIN, "aborted in time");
+    until(&mut events, |event| {
+        matches!(event, Event::StoreAway { .. })
+    })
+    .await;
+    let unanswered = scheduler.status().await.unwrap_err();
+    let is_temporary = match &unanswered {
+        Error::Store { is_temporary, .. } => *is_temporary,
+        _ => false,
+    };
+    assert!(is_temporary, "{unanswered}");
+    server.thaw();
+    until(&mut events, |event| {
+        matches!(event, Event::StoreBack { .. })
+    })
+    .await;
+    assert!(matches!(next().await, Said::Began(2)), "run again");
+    scheduler.abort().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_comes_late_is_waited_for() {
+    let mut server = RedisServer::start();
+    server.kill();
+    let job = Job::new("tick", "* * * * * *", |_| async { Ok::<_, Error>(()) });
+    let scheduler = Scheduler::builder()
+        .store(server.url())
+        .lease_ttl(TTL)
+        .job(job)
+        .start()
+        .await
+        .unwrap();
+    let mut events = scheduler.events();
+    until(&mut events, |event| {
+        matches!(event, Event::StoreAway { .. })
+    })
+    .await;
+    server.restart();
+    until(&mut events, |event| matches!(event, Event::Ended { .. })).await;
+    scheduler.shutdown().await.unwrap();
+}
