@@ -23,7 +23,7 @@ use crate::daemon::signals::{self, Hangup};
 use crate::driver::Request;
 use crate::guardian;
 use crate::leases::{AcquireError, Acquisition, Holder, Lease, Leases};
-use crate::runner::{OutputMode, Runner, RunningAttempt};
+use crate::runner::{OutputMode, Runner};
 use crate::scheduler::job::{Job, JobName, Program};
 use crate::scheduler::lease::{FencingToken, LeaseName, RunId};
 use crate::scheduler::margins::Margins;
@@ -33,8 +33,8 @@ use crate::scheduler::{Attempt, EndedHow, Ending, Guard};
 /// Told to the command: which names it has, its own and those of each `lock` above.
 const NAMES_VARIABLE: &str = "SOLOIST_LOCK";
 
-/// The same with who holds each, as `HOLDER:NAME`: a `lock` below that wants one of them is let in
-/// again.
+/// The same with who holds each and by which token, as `HOLDER:TOKEN:NAME`: a `lock` below that wants
+/// one of them is let in again.
 const HOLDERS_VARIABLE: &str = "SOLOIST_LOCK_HOLDERS";
 
 /// What a shell adds to the number of the signal that ended a command.
@@ -109,7 +109,7 @@ async fn acquire(
     args: &LockArgs,
     above: &Held,
 ) -> Result<Vec<Lease>, AcquireError> {
-    let mut by_holder: Vec<(Option<Holder>, Vec<&LeaseName>)> = Vec::new();
+    let mut by_holder: Vec<(Option<Above>, Vec<&LeaseName>)> = Vec::new();
     for name in &args.names {
         let holder = above.0.get(name).copied();
         match by_holder.iter_mut().find(|(known, _)| *known == holder) {
@@ -121,14 +121,22 @@ async fn acquire(
     by_holder.sort_by_key(|(holder, _)| holder.is_none());
     let begun = SystemClock.boot();
     let mut held = Vec::new();
-    for (holder, names) in by_holder {
+    let left = || {
         let waited = SystemClock.boot().saturating_since(begun);
-        let left = args.wait.map(|wait| wait.saturating_sub(waited));
-        let mut asked = asked(leases, &names, args);
-        if let Some(holder) = holder {
-            asked = asked.held_by(&holder);
+        args.wait.map(|wait| wait.saturating_sub(waited))
+    };
+    for (above, names) in by_holder {
+        let asked = asked(leases, &names, args);
+        if let Some(above) = above {
+            let lease = within(asked.clone().held_by(&above.holder), left()).await?;
+            if lease.token() == above.token {
+                held.push(lease);
+                continue;
+            }
+            // It is held no more, or in another store: nobody is to be let in by it.
+            lease.release().await;
         }
-        held.push(within(asked, left).await?);
+        held.push(within(asked, left()).await?);
     }
     Ok(held)
 }
@@ -164,15 +172,27 @@ fn not_acquired(error: &AcquireError, args: &LockArgs) -> Exit {
 
 /// Names that are held, with who holds them.
 #[derive(Default)]
-struct Held(BTreeMap<LeaseName, Holder>);
+struct Held(BTreeMap<LeaseName, Above>);
+
+/// Who holds a name, and by which token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Above {
+    holder: Holder,
+    token: FencingToken,
+}
 
 impl Held {
     /// By each `lock` that this one runs below.
     fn above() -> Self {
         let text = std::env::var(HOLDERS_VARIABLE).unwrap_or_default();
         let one = |word: &str| {
-            let (holder, name) = word.split_once(':')?;
-            Some((LeaseName::new(name).ok()?, Holder::parse(holder)?))
+            let (holder, rest) = word.split_once(':')?;
+            let (token, name) = rest.split_once(':')?;
+            let above = Above {
+                holder: Holder::parse(holder)?,
+                token: FencingToken::new(token.parse().ok()?),
+            };
+            Some((LeaseName::new(name).ok()?, above))
         };
         Self(text.split_whitespace().filter_map(one).collect())
     }
@@ -180,7 +200,11 @@ impl Held {
     fn and(mut self, leases: &[Lease]) -> Self {
         for lease in leases {
             let names = lease.names().iter().cloned();
-            self.0.extend(names.map(|name| (name, lease.holder())));
+            let above = Above {
+                holder: lease.holder(),
+                token: lease.token(),
+            };
+            self.0.extend(names.map(|name| (name, above)));
         }
         self
     }
@@ -190,7 +214,7 @@ impl Held {
         let names: Vec<&str> = self.0.keys().map(LeaseName::as_str).collect();
         let held = self.0.iter();
         let holders: Vec<String> = held
-            .map(|(name, holder)| format!("{}:{name}", holder.as_text()))
+            .map(|(name, above)| format!("{}:{}:{name}", above.holder.as_text(), above.token))
             .collect();
         [
             (NAMES_VARIABLE.to_owned(), names.join(" ")),
@@ -238,8 +262,10 @@ impl Command {
                 () = changed(&mut self.held), if !lost => match self.guard() {
                     Some(guard) => running.guard(guard),
                     None => {
+                        // The store says that it is somebody else's. Where it could not be
+                        // renewed in time, the guardian has ended the command by now.
                         lost = true;
-                        self.stop_lost(&running);
+                        running.kill_now();
                     }
                 },
                 request = requests.recv() => {
@@ -253,9 +279,8 @@ impl Command {
         let was_ended = matches!(&ending, Ok(ending) if ending.how == EndedHow::Stopped);
         let is_held = self.held.iter().all(|lease| lease.check().is_ok());
         let still_held = is_held && !lost && (stops > 0 || !was_ended);
-        for lease in self.held {
-            lease.release().await;
-        }
+        // All at once, and what is lost without waiting: `close` sees to both.
+        drop(self.held);
         ending
             .map(|ending| exit_of(&ending, still_held))
             .map_err(|_| {
@@ -279,16 +304,6 @@ impl Command {
             stop_at: kill_at - grace,
             kill_at,
         })
-    }
-
-    /// It is somebody else's by now, or soon.
-    fn stop_lost(&self, running: &RunningAttempt) {
-        tracing::error!("the lease was lost: the command is stopped");
-        let grace = self.margins.kill_margin().min(self.kill_grace);
-        running.stop(match self.on_lost {
-            OnLost::Term => grace,
-            OnLost::Kill => Duration::ZERO,
-        });
     }
 
     fn attempt(&self, argv: &[String], guard: Guard) -> Result<Attempt, Exit> {
@@ -348,7 +363,7 @@ fn exit_of(ending: &Ending, still_held: bool) -> Exit {
         );
     }
     match (code, ending.how) {
-        (Some(0) | None, _) if !still_held => Exit::Failed,
+        _ if !still_held => Exit::Failed,
         (Some(code), _) => Exit::OfJob(code),
         (None, EndedHow::Succeeded) => Exit::Done,
         (None, _) => {

@@ -18,11 +18,14 @@
 
 mod hearing;
 mod sending;
+mod sweeping;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use uuid::Uuid;
+
+use self::sweeping::Sweep;
 
 use super::error::AcquireError;
 use crate::scheduler::lease::{
@@ -45,7 +48,7 @@ const RETRY: Duration = Duration::from_millis(250);
 const SHORT_GRACE: Duration = Duration::from_millis(1200);
 
 /// For how long a store that is away is told what is held no more. Then that runs out by itself.
-const LEAVING_LIMIT: Duration = Duration::from_secs(5);
+const LEAVING_LIMIT: Duration = Duration::from_secs(2);
 
 /// What was renewed so lately is not renewed for news alone, which may come often.
 const RENEWED_LATELY: Duration = Duration::from_millis(500);
@@ -75,6 +78,17 @@ pub enum Effect {
         requests: Vec<LeaseRequest>,
         /// How long it may take.
         timeout: Duration,
+    },
+    /// See how all names stand, and bring that back.
+    Survey,
+    /// Have names forgotten that nobody has or wants, and holders taken away that are dead.
+    Tidy {
+        /// Who asks.
+        caller: Caller,
+        /// Which names.
+        names: Vec<LeaseName>,
+        /// Whom.
+        dead: Vec<HeldName>,
     },
     /// Let whoever has or wants a hold know.
     Tell(Uuid, Word),
@@ -148,6 +162,8 @@ enum State {
         known: bool,
         /// Nobody wants it any more.
         given_up: bool,
+        /// Since when a request is on its way that may have been granted.
+        asked_since: Option<BootTime>,
         why: Option<AcquireError>,
     },
     Held {
@@ -179,6 +195,7 @@ pub struct Holds {
     healthy_since: Option<BootTime>,
     token_floor: FencingToken,
     grace_until: BootTime,
+    sweep: Sweep,
     effects: VecDeque<Effect>,
 }
 
@@ -197,12 +214,17 @@ impl Holds {
             healthy_since: None,
             token_floor: FencingToken::default(),
             grace_until: BootTime::default(),
+            sweep: Sweep::default(),
             effects: VecDeque::new(),
         }
     }
 
     /// Somebody wants a hold.
     pub fn acquire(&mut self, hold: Hold, patience: Patience, now: BootTime) {
+        let patience = match patience {
+            Patience::Until(until) if until <= now => Patience::None,
+            other => other,
+        };
         let id = hold.id;
         let entry = Entry {
             hold,
@@ -210,6 +232,7 @@ impl Holds {
                 patience,
                 known: false,
                 given_up: false,
+                asked_since: None,
                 why: None,
             },
             seen: HashMap::new(),
@@ -291,11 +314,13 @@ impl Holds {
             self.due(id, now);
         }
         self.send(now);
+        self.sweep(now);
     }
 
     /// When the time alone has something follow.
     pub fn next_wakeup(&self) -> Option<BootTime> {
-        self.timers.first().map(|(at, _)| *at)
+        let timer = self.timers.first().map(|(at, _)| *at);
+        timer.into_iter().chain(self.sweep.next_at()).min()
     }
 
     /// The next thing to do.

@@ -145,8 +145,9 @@ impl Leases {
     /// # Errors
     /// When the store can't be asked.
     pub async fn names(&self) -> Result<Vec<NameState>, StoreError> {
-        let names = self.shared.store.names().await?;
-        Ok(names.answer)
+        let mut names = self.shared.store.names().await?.answer;
+        names.retain(|name| !name.held.is_empty() || !name.waiting.is_empty());
+        Ok(names)
     }
 
     /// Gives everything back and waits until the store has heard of it, for some seconds at most.

@@ -19,7 +19,9 @@ use uuid::Uuid;
 use super::error::AcquireError;
 use super::holds::{Effect, Granted, Holds, Kind, Patience, Trust, Word};
 use crate::clock::{Clock, Timer};
-use crate::scheduler::lease::{Answered, Caller, Hold, LeaseAnswer, LeaseRequest};
+use crate::scheduler::lease::{
+    Answered, Caller, HeldName, Hold, LeaseAnswer, LeaseName, LeaseRequest, NameState,
+};
 use crate::scheduler::time::BootTime;
 use crate::store::{LeaseStore, StoreError, StoreEvent};
 
@@ -64,6 +66,15 @@ struct Heard {
     result: Result<Answered<Vec<LeaseAnswer>>, StoreError>,
 }
 
+/// What a task waits for.
+struct Ears {
+    commands: mpsc::UnboundedReceiver<Command>,
+    answers: mpsc::UnboundedReceiver<Heard>,
+    surveys: mpsc::UnboundedReceiver<Option<Vec<NameState>>>,
+    events: broadcast::Receiver<StoreEvent>,
+    timer: Timer,
+}
+
 /// One client at work.
 pub(super) struct Task {
     store: Arc<dyn LeaseStore>,
@@ -74,6 +85,7 @@ pub(super) struct Task {
     leaving: HashMap<Uuid, oneshot::Sender<()>>,
     closing: Option<oneshot::Sender<()>>,
     heard: mpsc::UnboundedSender<Heard>,
+    surveyed: mpsc::UnboundedSender<Option<Vec<NameState>>>,
 }
 
 impl Task {
@@ -86,6 +98,7 @@ impl Task {
     ) -> mpsc::UnboundedSender<Command> {
         let (sender, commands) = mpsc::unbounded_channel();
         let (heard, answers) = mpsc::unbounded_channel();
+        let (surveyed, surveys) = mpsc::unbounded_channel();
         // Before anything is asked, so that no turn is missed.
         let events = store.events();
         let task = Self {
@@ -97,17 +110,28 @@ impl Task {
             leaving: HashMap::new(),
             closing: None,
             heard,
+            surveyed,
         };
-        tokio::spawn(task.run(commands, answers, events, timer));
+        let ears = Ears {
+            commands,
+            answers,
+            surveys,
+            events,
+            timer,
+        };
+        tokio::spawn(task.run(ears));
         sender
     }
 
     async fn run(
         mut self,
-        mut commands: mpsc::UnboundedReceiver<Command>,
-        mut answers: mpsc::UnboundedReceiver<Heard>,
-        mut events: broadcast::Receiver<StoreEvent>,
-        mut timer: Timer,
+        Ears {
+            mut commands,
+            mut answers,
+            mut surveys,
+            mut events,
+            mut timer,
+        }: Ears,
     ) {
         let mut open = true;
         loop {
@@ -133,6 +157,7 @@ impl Task {
                     let now = self.clock.boot();
                     self.holds.answered(heard.kind, &heard.requests, heard.result, heard.sent, now);
                 }
+                Some(names) = surveys.recv() => self.holds.surveyed(names, self.clock.boot()),
                 event = events.recv() => self.take_in(event),
                 () = timer.sleep_until(wakeup) => {}
             }
@@ -206,6 +231,12 @@ impl Task {
                     requests,
                     timeout,
                 } => self.call(kind, caller, requests, timeout),
+                Effect::Survey => self.survey(),
+                Effect::Tidy {
+                    caller,
+                    names,
+                    dead,
+                } => self.tidy(caller, names, dead),
                 Effect::Tell(id, word) => self.tell(id, word),
             }
         }
@@ -235,6 +266,24 @@ impl Task {
                 sent,
                 result,
             });
+        });
+    }
+
+    fn survey(&self) {
+        let (store, surveyed) = (Arc::clone(&self.store), self.surveyed.clone());
+        tokio::spawn(async move {
+            let names = store.names().await.ok().map(|names| names.answer);
+            // The receiver lives as long as the task; after it nobody wants to know.
+            let _ = surveyed.send(names);
+        });
+    }
+
+    fn tidy(&self, caller: Caller, names: Vec<LeaseName>, dead: Vec<HeldName>) {
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move {
+            if let Err(error) = store.tidy(&caller, &names, &dead).await {
+                tracing::debug!(%error, "what nobody has or wants is looked for again");
+            }
         });
     }
 

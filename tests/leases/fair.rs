@@ -7,8 +7,8 @@ use soloist::Leases;
 use soloist::leases::Acquisition;
 use tokio::task::JoinSet;
 
-use crate::has;
 use crate::places::Place;
+use crate::{LONG, has};
 
 /// How often whoever waits asks, if it is not woken: by then a lost wake-up would show.
 const ASKED_AGAIN: Duration = Duration::from_millis(3333);
@@ -98,4 +98,34 @@ async fn nobody_sleeps_through_its_turn_in_ten_thousand_hand_overs() {
     assert_eq!(took.len(), 10_007, "each but the first followed on another");
     let slept = took.iter().filter(|took| **took >= ASKED_AGAIN).count();
     assert_eq!(slept, 0, "turns that were not heard of");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_clients_that_come_at_one_moment_all_have_it_one_after_the_other() {
+    let place = Place::redis();
+    let mut clients = Vec::new();
+    for _ in 0..60 {
+        clients.push(place.client().await);
+    }
+    let inside = Arc::new(Mutex::new((0, 0)));
+    let mut all = JoinSet::new();
+    for client in clients {
+        let inside = Arc::clone(&inside);
+        all.spawn(async move {
+            let lease = client.lease("a").acquire_within(LONG * 3).await;
+            let lease = lease.expect("its turn comes");
+            let alone = {
+                let mut inside = inside.lock().expect("no panic");
+                inside.0 += 1;
+                inside.1 += 1;
+                inside.0 == 1
+            };
+            tokio::task::yield_now().await;
+            inside.lock().expect("no panic").0 -= 1;
+            lease.release().await;
+            assert!(alone, "somebody else is in there");
+        });
+    }
+    all.join_all().await;
+    assert_eq!(*inside.lock().expect("no panic"), (0, 60));
 }

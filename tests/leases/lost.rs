@@ -102,3 +102,33 @@ async fn a_server_that_starts_again_empty_gives_nobody_what_another_has() {
     );
     lease.check().expect("it was written anew");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minority_of_a_quorum_that_dies_costs_nobody_a_lease() {
+    let mut servers: Vec<RedisServer> = (0..3).map(|_| RedisServer::start()).collect();
+    let hosts: Vec<String> = servers
+        .iter()
+        .map(|server| format!("127.0.0.1:{}", server.port()))
+        .collect();
+    let url = format!("redis+quorum://{}", hosts.join(","));
+    let namespace = fresh_namespace();
+    let (one, two) = (
+        client(&url, &namespace).await,
+        client(&url, &namespace).await,
+    );
+    let lease = has(one.lease("a").ttl(TTL)).await;
+    let waiting = tokio::spawn(two.lease("a").ttl(TTL).acquire_within(LONG));
+    for at in 0..2 {
+        servers[at].kill();
+        tokio::time::sleep(TTL).await;
+        lease.check().expect("a majority renews it");
+        assert!(!waiting.is_finished());
+        servers[at].restart();
+        // It counts again when it has caught up with the others.
+        tokio::time::sleep(TTL).await;
+    }
+    lease.check().expect("a majority renews it");
+    lease.release().await;
+    let next = waiting.await.expect("no panic").expect("it was given back");
+    assert_eq!(next.names()[0].as_str(), "a");
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{
-    Granted, Holds, Kind, Patience, RETRY, SHORT_GRACE, State, Trust, Word, kept_in_line,
+    Entry, Granted, Holds, Kind, Patience, RETRY, SHORT_GRACE, State, Trust, Word, kept_in_line,
     margins_of, spread,
 };
 use crate::leases::AcquireError;
@@ -120,7 +120,10 @@ impl Holds {
                 remaining,
             } => self.renewed(id, deadline, (sent, remaining), now),
             LeaseAnswer::Lost => self.heard_of_loss(id),
-            LeaseAnswer::Released => self.forget(id, Some(Word::Released)),
+            LeaseAnswer::Released => {
+                self.was_freed(&request.hold().names, now);
+                self.forget(id, Some(Word::Released));
+            }
             LeaseAnswer::Busy(busy) => self.not_yet(id, now, |holds| holds.wait_for(id, busy, now)),
             LeaseAnswer::Grace { wait } => {
                 self.grace_until = self.grace_until.max(sent + wait);
@@ -138,7 +141,17 @@ impl Holds {
     fn not_yet(&mut self, id: Uuid, now: BootTime, go_on: impl FnOnce(&mut Self)) {
         match self.entries.get(&id).map(|entry| &entry.state) {
             Some(State::Wanted { given_up: true, .. }) => self.leave(id, now),
-            Some(State::Wanted { .. }) => go_on(self),
+            Some(State::Wanted { .. }) => {
+                // What was sent so far was not granted, and is not any more.
+                if let Some(Entry {
+                    state: State::Wanted { asked_since, .. },
+                    ..
+                }) = self.entries.get_mut(&id)
+                {
+                    *asked_since = None;
+                }
+                go_on(self);
+            }
             Some(State::Held { .. } | State::Leaving { .. }) | None => {}
         }
     }
@@ -218,7 +231,12 @@ impl Holds {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
-        let State::Wanted { given_up, .. } = entry.state else {
+        let State::Wanted {
+            given_up,
+            asked_since,
+            ..
+        } = entry.state
+        else {
             return;
         };
         if given_up {
@@ -226,7 +244,12 @@ impl Holds {
             return;
         }
         let ttl = entry.hold.ttl;
-        let trust = margins_of(ttl).trust_until(sent, remaining);
+        // An answer that tells of a grant which was heard by nobody: how much of it is left the store
+        // says by a clock that may have been set since. It was not granted before it was asked for.
+        let asked = asked_since.unwrap_or(sent);
+        let margins = margins_of(ttl);
+        let trust = margins.trust_until(sent, remaining.min(ttl));
+        let trust = trust.min(margins.trust_until(asked, ttl));
         if trust <= now {
             // It may not be renewed either: a ledger that fell back to an older state may show what
             // somebody else has since taken over.
@@ -271,7 +294,7 @@ impl Holds {
             return;
         };
         *deadline = renewed;
-        *trust = (*trust).max(margins_of(ttl).trust_until(sent, remaining));
+        *trust = (*trust).max(margins_of(ttl).trust_until(sent, remaining.min(ttl)));
         *renew_at = sent + margins_of(ttl).renewal_interval();
         let (until, next) = (*trust, *renew_at);
         if *leaves {

@@ -4,9 +4,11 @@
 //! Must never: ask twice about one hold at a time.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::super::DEFAULT_TTL;
 use super::{CALL_TIMEOUT, Effect, Entry, Holds, Kind, Patience, State, kept_in_line, margins_of};
 use crate::scheduler::lease::{BATCH_LIMIT, Caller, HeldName, LeaseRequest};
 use crate::scheduler::margins;
@@ -48,8 +50,12 @@ impl Holds {
             };
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.busy = true;
-                if let State::Wanted { known, .. } = &mut entry.state {
+                if let State::Wanted {
+                    known, asked_since, ..
+                } = &mut entry.state
+                {
                     *known = true;
+                    asked_since.get_or_insert(now);
                 }
             }
             self.plan(id, None, now);
@@ -101,13 +107,7 @@ impl Holds {
             margins_of(ttl).call_timeout().min(CALL_TIMEOUT)
         });
         let longest = longest.unwrap_or(margins::SHORTEST_TTL);
-        let caller = Caller {
-            replica: self.replica.clone(),
-            quarantine: longest + margins_of(longest).call_timeout(),
-            token_floor: self.token_floor,
-            send_by: self.clock.reached(now).map(|reached| reached + timeout),
-            held_back: self.grace_until.saturating_since(now),
-        };
+        let caller = self.caller(longest, timeout, now);
         self.effects.push_back(Effect::Call {
             kind,
             caller,
@@ -115,6 +115,18 @@ impl Holds {
             timeout,
         });
         true
+    }
+
+    /// Who asks, for holds that last for up to `longest`, by a call that may take `timeout`.
+    pub(super) fn caller(&self, longest: Duration, timeout: Duration, now: BootTime) -> Caller {
+        Caller {
+            replica: self.replica.clone(),
+            // Of what others hold it knows nothing.
+            quarantine: longest.max(DEFAULT_TTL) + margins_of(longest).call_timeout(),
+            token_floor: self.token_floor,
+            send_by: self.clock.reached(now).map(|reached| reached + timeout),
+            held_back: self.grace_until.saturating_since(now),
+        }
     }
 
     /// What stands in the way of an entry, and has stood so for long enough.

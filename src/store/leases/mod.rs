@@ -25,12 +25,13 @@ use self::record::Record;
 use self::rules::Records;
 use super::draft::{Draft, Fault};
 use super::engine::{Engine, Room, Terms};
-use super::rules::Call;
+use super::rules::{Call, Group};
 use super::{Answered, Caller, StoreError, StoreEvent};
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{
-    BATCH_LIMIT, FencingToken, LeaseAnswer, LeaseName, LeaseRequest, NameState, Replica,
+    BATCH_LIMIT, FencingToken, HeldName, LeaseAnswer, LeaseName, LeaseRequest, NameState, Replica,
 };
+use crate::scheduler::time::Timestamp;
 
 /// Of more whose turn it is in one step, all are told to ask.
 const TURNS_TOLD: usize = 16;
@@ -52,7 +53,16 @@ pub trait LeaseStore: Send + Sync + 'static {
         requests: &[LeaseRequest],
     ) -> Result<Answered<Vec<LeaseAnswer>>, StoreError>;
 
-    /// How all names stand that somebody has or wants, in their order.
+    /// Forgets those of `names` that nobody has or wants. Takes away before that the holders that the
+    /// caller has watched and takes for dead, where they still are as it saw them.
+    async fn tidy(
+        &self,
+        caller: &Caller,
+        names: &[LeaseName],
+        dead: &[HeldName],
+    ) -> Result<Answered<()>, StoreError>;
+
+    /// How all names stand, in their order: also those that are about to be forgotten.
     async fn names(&self) -> Result<Answered<Vec<NameState>>, StoreError>;
 
     /// Subscribes to news. They may be lost: nothing depends on them.
@@ -86,7 +96,7 @@ impl<E: Engine> LeaseStore for E {
         let takes = |one: &LeaseRequest| matches!(one, LeaseRequest::Acquire { .. });
         let terms = Terms {
             jobs: names.into_iter().map(JobName::of_lease).collect(),
-            send_by: None,
+            send_by: caller.send_by.filter(|_| requests.iter().any(takes)),
             room: match requests.iter().any(takes) {
                 true => Room::Takes,
                 false => Room::Frees,
@@ -95,6 +105,30 @@ impl<E: Engine> LeaseStore for E {
         let (caller, requests) = (caller.clone(), requests.to_vec());
         self.transact(terms, move |draft| step(draft, &caller, &requests))
             .await
+    }
+
+    async fn tidy(
+        &self,
+        caller: &Caller,
+        names: &[LeaseName],
+        dead: &[HeldName],
+    ) -> Result<Answered<()>, StoreError> {
+        let mut rest = names;
+        loop {
+            let (some, later) = rest.split_at(rest.len().min(BATCH_LIMIT));
+            let terms = Terms {
+                jobs: some.iter().map(JobName::of_lease).collect(),
+                send_by: None,
+                room: Room::Tidies,
+            };
+            let (caller, some, dead) = (caller.clone(), some.to_vec(), dead.to_vec());
+            let step = move |draft: &mut Draft<'_>| tidy(draft, &caller, &some, &dead);
+            let answered = self.transact(terms, step).await?;
+            if later.is_empty() {
+                return Ok(answered);
+            }
+            rest = later;
+        }
     }
 
     async fn names(&self) -> Result<Answered<Vec<NameState>>, StoreError> {
@@ -130,8 +164,8 @@ fn step(
     requests: &[LeaseRequest],
 ) -> Result<Answered<Vec<LeaseAnswer>>, Fault> {
     draft.promise();
-    draft.begin_item();
-    let before = read(draft, requests)?;
+    let names = requests.iter().flat_map(|one| &*one.hold().names);
+    let before = read(draft, names)?;
     let mut records = before.clone();
     let mut group = draft.group().clone();
     let mut call = Call::begin(&mut group, caller, draft.clock_us(), draft.life());
@@ -140,17 +174,54 @@ fn step(
     let decide =
         |request: &LeaseRequest| rules::decide(&mut call, &mut records, request, &mut turns);
     let answers = requests.iter().map(decide).collect();
-    write(draft, &before, &records)?;
-    // Whoever holds a lease learns of the birth of a ledger by it, and writes it anew.
-    let is_born = draft.group().process.is_empty() && !group.process.is_empty();
-    draft.set_group(group);
-    tell(draft, is_born, &turns);
+    write(draft, &before, &records, now)?;
+    leave(draft, group, &turns);
     Ok(Answered::new(now, answers))
 }
 
-fn read(draft: &mut Draft<'_>, requests: &[LeaseRequest]) -> Result<Records, Fault> {
+fn tidy(
+    draft: &mut Draft<'_>,
+    caller: &Caller,
+    names: &[LeaseName],
+    dead: &[HeldName],
+) -> Result<Answered<()>, Fault> {
+    let before = read(draft, names.iter())?;
+    let mut records = before.clone();
+    let mut group = draft.group().clone();
+    let call = Call::begin(&mut group, caller, draft.clock_us(), draft.life());
+    let now = call.now();
+    // In a grace window whoever is taken for dead may come back, and that window is for those to
+    // begin who know how long it has to be.
+    if !call.grace().is_zero() {
+        return Ok(Answered::new(now, ()));
+    }
+    let mut turns = BTreeSet::new();
+    for record in records.values_mut() {
+        let stood = record.turns();
+        record.give_up(now);
+        record.bury(dead);
+        turns.extend(record.turns().into_iter().filter(|id| !stood.contains(id)));
+    }
+    write(draft, &before, &records, now)?;
+    leave(draft, group, &turns);
+    Ok(Answered::new(now, ()))
+}
+
+/// Ends a step.
+fn leave(draft: &mut Draft<'_>, group: Group, turns: &BTreeSet<Uuid>) {
+    // Whoever holds a lease learns of the birth of a ledger by it, and writes it anew.
+    let is_born = draft.group().process.is_empty() && !group.process.is_empty();
+    draft.set_group(group);
+    tell(draft, is_born, turns);
+}
+
+fn read<'n>(
+    draft: &mut Draft<'_>,
+    names: impl Iterator<Item = &'n LeaseName>,
+) -> Result<Records, Fault> {
+    draft.begin_item();
     let mut records = Records::new();
-    for name in requests.iter().flat_map(|one| &*one.hold().names) {
+    for name in names {
         if let Some(record) = draft.read(&JobName::of_lease(name), Record::from_text)? {
             records.insert(name.clone(), record);
         }
@@ -158,16 +229,24 @@ fn read(draft: &mut Draft<'_>, requests: &[LeaseRequest]) -> Result<Records, Fau
     Ok(records)
 }
 
-fn write(draft: &mut Draft<'_>, before: &Records, records: &Records) -> Result<(), Fault> {
+fn write(
+    draft: &mut Draft<'_>,
+    before: &Records,
+    records: &Records,
+    now: Timestamp,
+) -> Result<(), Fault> {
     for (name, record) in records {
         let stood = before.get(name);
         let key = JobName::of_lease(name);
         if record.token > FencingToken::MAX {
             return Err(Fault::TokensUsedUp);
         }
-        match record.is_over() {
+        let is_nothing = stood.is_none() && *record == Record::default();
+        match record.may_be_forgotten(now) {
             true if stood.is_some() => draft.forget(&key),
-            false if stood != Some(record) => draft.set_text(&key, record.to_text(), None)?,
+            false if stood != Some(record) && !is_nothing => {
+                draft.set_text(&key, record.to_text(), None)?;
+            }
             true | false => {}
         }
     }

@@ -12,10 +12,15 @@ use uuid::Uuid;
 
 use crate::scheduler::lease::{FencingToken, HeldName, Hold, LeaseName, Mode, NameState, Sighting};
 use crate::scheduler::time::Timestamp;
+use crate::scheduler::watch::watch_delay;
 
 /// How far ahead of anything that is written now a place in line may last: after a far step back
 /// of the store's clock those of before would last for as much.
 const STEP_BACK_TOLERATED: Duration = Duration::from_secs(60);
+
+/// How long after it was granted last a name that nobody has or wants may be forgotten: longer than
+/// any call takes, by its own deadline.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3);
 
 /// How a name stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +46,9 @@ pub(super) struct Holder {
     pub(super) token: FencingToken,
     pub(super) deadline: Timestamp,
     pub(super) ttl: Duration,
+    /// Since when somebody who wanted the name has seen it past its deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) overdue: Option<Timestamp>,
 }
 
 /// Who stands in line for a name.
@@ -64,6 +72,20 @@ impl Waiting {
 }
 
 impl Holder {
+    /// Notes that it is past its deadline; answers whether it has stood so for as long as somebody
+    /// would have to watch it. A step of the store's clock makes it so once: whoever lives renews
+    /// it before it was so for long.
+    fn is_long_overdue(&mut self, now: Timestamp) -> bool {
+        let delay = watch_delay(self.ttl);
+        if self.deadline + delay > now {
+            self.overdue = None;
+            return false;
+        }
+        let known = self.overdue.filter(|since| *since <= now);
+        let since = *self.overdue.insert(known.unwrap_or(now));
+        now >= since + self.ttl + delay
+    }
+
     pub(super) fn held(&self, name: &LeaseName) -> HeldName {
         HeldName {
             name: name.clone(),
@@ -129,6 +151,31 @@ impl Record {
     pub(super) fn remove(&mut self, id: Uuid) {
         self.holders.retain(|holder| holder.id != id);
         self.line.retain(|waiting| waiting.id != id);
+    }
+
+    /// Takes away what somebody has watched for long enough, if it still is what was watched. The id
+    /// of a hold is the same under all of its names, and so is how it stands.
+    pub(super) fn bury(&mut self, dead: &[HeldName]) {
+        self.holders.retain(|holder| {
+            let is_it = |one: &HeldName| one.hold == holder.id && one.sighting == holder.sighting();
+            !dead.iter().any(is_it)
+        });
+    }
+
+    /// Takes away whoever was seen overdue for long enough, for those who don't stay to watch.
+    pub(super) fn bury_overdue(&mut self, now: Timestamp, owner: Uuid) {
+        self.holders
+            .retain_mut(|holder| holder.owner == owner || !holder.is_long_overdue(now));
+    }
+
+    /// Nothing hangs on it any more: nobody has it or wants it, and whoever read that there was no
+    /// record before it was granted last can't write any more. Forgotten sooner, such a one
+    /// would write a lower token than that grant's.
+    pub(super) fn may_be_forgotten(&self, now: Timestamp) -> bool {
+        let granted = i64::try_from(self.token.get() / 1000).unwrap_or(i64::MAX);
+        let granted = Timestamp::from_millis(granted);
+        let forgettable = now >= granted + FORGOTTEN_AFTER || granted > now + STEP_BACK_TOLERATED;
+        self.is_over() && forgettable
     }
 
     /// Those who came before a hold and can't be passed: all, but where everybody from the first

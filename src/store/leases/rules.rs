@@ -55,7 +55,8 @@ pub(super) fn decide(
     let before = step.turns();
     let answer = step.decide(request);
     let now = step.turns();
-    turns.extend(now.difference(&before).filter(|id| **id != hold.id));
+    let new = now.difference(&before).map(|(_, id)| *id);
+    turns.extend(new.filter(|id| *id != hold.id));
     answer
 }
 
@@ -66,8 +67,14 @@ struct Step<'s, 'c> {
 }
 
 impl Step<'_, '_> {
-    fn turns(&self) -> BTreeSet<Uuid> {
-        self.each().flat_map(|(_, one)| one.turns()).collect()
+    /// Whose turn it is, by each name for itself: who had its turn with one may have it with all now.
+    fn turns(&self) -> BTreeSet<(LeaseName, Uuid)> {
+        let turns = |(name, one): (&LeaseName, &Record)| {
+            let name = name.clone();
+            let ids = one.turns().into_iter();
+            ids.map(move |id| (name.clone(), id))
+        };
+        self.each().flat_map(turns).collect()
     }
 
     /// The names of the hold with their records.
@@ -106,14 +113,17 @@ impl Step<'_, '_> {
         if self.call.expired() {
             return LeaseAnswer::Expired;
         }
-        self.bury(dead);
+        let wait = self.call.grace();
+        // In a grace window whoever is taken for dead may come back.
+        if wait.is_zero() {
+            self.bury(dead);
+        }
         if let Some(answer) = self.refused(waits) {
             return answer;
         }
         if let Some(kept) = waits {
             self.stand_in_line(kept);
         }
-        let wait = self.call.grace();
         if !wait.is_zero() {
             return LeaseAnswer::Grace { wait };
         }
@@ -137,13 +147,10 @@ impl Step<'_, '_> {
 
     /// Takes away what the caller has watched for long enough, if it still is what it watched.
     fn bury(&mut self, dead: &[HeldName]) {
-        self.change(|name, record| {
-            record.holders.retain(|holder| {
-                let is_it = |one: &HeldName| {
-                    one.name == *name && one.hold == holder.id && one.sighting == holder.sighting()
-                };
-                !dead.iter().any(is_it)
-            });
+        let (now, owner) = (self.call.now(), self.hold.owner);
+        self.change(|_, record| {
+            record.bury(dead);
+            record.bury_overdue(now, owner);
         });
     }
 
@@ -245,6 +252,7 @@ impl Step<'_, '_> {
             token,
             deadline,
             ttl: self.hold.ttl,
+            overdue: None,
         }
     }
 
@@ -266,6 +274,7 @@ impl Step<'_, '_> {
             if let Some(holder) = record.holder_mut(id) {
                 holder.deadline = deadline;
                 holder.ttl = ttl;
+                holder.overdue = None;
             }
         });
         LeaseAnswer::Renewed {

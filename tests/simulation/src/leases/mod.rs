@@ -15,6 +15,8 @@ const SEEDS: u64 = 60;
 /// How long somebody has something at most: for longer than a lease lasts.
 const LONGEST_USE_MS: u64 = 9000;
 
+const HOUR_MS: u64 = 3_600_000;
+
 fn storm(seed: u64, faults: Faults) -> Seen {
     let mut world = World::new(seed, 4);
     world.faults = faults;
@@ -70,6 +72,20 @@ fn who_comes_first_goes_first_and_tokens_rise_where_nothing_breaks() {
     assert_eq!(world.seen.order, wanted);
     assert!(world.seen.tokens.is_sorted_by(|a, b| a < b));
     assert_eq!(world.names(), 0);
+}
+
+#[test]
+fn what_the_dead_left_behind_is_gone_after_some_hours_and_what_the_living_have_stays() {
+    let mut world = World::new(1, 2);
+    let kept = world.wants(0, &["kept"], Mode::Exclusive, 24 * HOUR_MS);
+    world.wants(1, &["left", "behind"], Mode::Exclusive, HOUR_MS);
+    world.run(10_000);
+    assert_eq!(world.names(), 3);
+    world.crash(1);
+    world.run(2 * HOUR_MS);
+    assert_eq!(world.names(), 1, "nobody asked for them");
+    assert_eq!(world.seen.order[0], kept);
+    assert_eq!(world.seen.lost, 0);
 }
 
 #[test]

@@ -319,7 +319,7 @@ impl World {
         }
     }
 
-    fn crash(&mut self, number: usize) {
+    pub(super) fn crash(&mut self, number: usize) {
         self.seen.crashes += 1;
         let life = self.clients[number].life + 1;
         self.clients[number] = self.client(number, life);
@@ -387,6 +387,19 @@ impl World {
                     let timeout = u64::try_from(timeout.as_millis()).expect("short");
                     self.post(timeout, Message::TimeOut(call.clone()));
                     self.carry(|| Message::Request(call.clone()));
+                }
+                Effect::Survey => {
+                    let names = self.store.names().now_or_never().expect("no wait");
+                    let names = names.expect("the memory store answers").answer;
+                    self.clients[number].holds.surveyed(Some(names), now);
+                }
+                Effect::Tidy {
+                    caller,
+                    names,
+                    dead,
+                } => {
+                    let tidied = self.store.tidy(&caller, &names, &dead).now_or_never();
+                    tidied.expect("no wait").expect("the memory store answers");
                 }
                 Effect::Tell(id, word) => self.told(id, word),
             }
