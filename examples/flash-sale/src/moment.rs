@@ -14,11 +14,11 @@ use crate::error::SaleError;
 /// Where something can be interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Moment {
-    /// open, close: in the books or not, and not in Redis
+    /// open, close: before Redis is told
     Sale,
-    /// All: before the books are written
+    /// open, close, drain: before the books are written
     Books,
-    /// drain: written, and not acknowledged
+    /// drain: before what is written is acknowledged
     Ack,
 }
 

@@ -89,6 +89,7 @@ impl Trade<'_> {
 
     async fn open_under(&mut self, lease: &Lease, stock: u64) -> Result<(), SaleError> {
         let token = lease.token();
+        still_held(lease)?;
         // SQLite blocks; what the lease hangs on runs on other threads.
         block_in_place(|| self.books.begin_sale(self.name, stock, token))?;
         still_held(lease)?;

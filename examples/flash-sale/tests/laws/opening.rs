@@ -120,3 +120,20 @@ async fn one_that_is_told_to_stop_gives_the_lease_back_at_once() {
     assert_eq!(next.code, Some(0), "{next:?}");
     assert_eq!(market.warehouse(), 9_900);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closing_that_was_frozen_puts_nothing_back_a_second_time() {
+    let market = Market::open(100);
+    market.sell(30).await;
+    let mut frozen = market.starts(&words(&["close", "--ask-before", "books"]));
+    frozen.says("before Books", 1);
+    frozen.signal("STOP");
+    assert_eq!(market.runs(&words(&["close"])).code, Some(0));
+    assert_eq!(market.warehouse(), 9_970);
+    frozen.enter();
+    frozen.signal("CONT");
+    let frozen = frozen.ends();
+    assert_eq!(frozen.code, Some(4), "{frozen:?}");
+    assert!(frozen.said.contains("newer lease was here"), "{frozen:?}");
+    assert_eq!(market.warehouse(), 9_970);
+}
