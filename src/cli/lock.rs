@@ -163,7 +163,7 @@ fn not_acquired(error: &AcquireError, args: &LockArgs) -> Exit {
     let conflict = Exit::OfJob(args.conflict_exit_code);
     match error {
         AcquireError::Store(error) => store::refused(error),
-        AcquireError::Busy(_) | AcquireError::TimedOut | AcquireError::Grace { .. } => {
+        AcquireError::Busy(_) | AcquireError::TimedOut(_) | AcquireError::Grace { .. } => {
             complain(conflict, &format!("not run: {error}"), None)
         }
         other => complain(Exit::Failed, &format!("not run: {other}"), None),

@@ -18,8 +18,8 @@ pub enum AcquireError {
     #[error("{}", busy(.0))]
     Busy(Busy),
     /// The time to wait for it is over, and somebody else has it still, or came first.
-    #[error("somebody else has it, or came first, and the time to wait for it is over")]
-    TimedOut,
+    #[error("{}, and the time to wait for it is over", busy(.0))]
+    TimedOut(Busy),
     /// Nothing is granted for so long: the ledger is new, or lost data, or the store's clock stepped
     /// back, and holders get the time to come back.
     #[error("the store grants nothing for another {wait:?}, as it is new, or lost data")]

@@ -109,6 +109,12 @@ pub enum Word {
     Released,
 }
 
+impl Patience {
+    fn is_over(self, now: BootTime) -> bool {
+        matches!(self, Self::Until(until) if until <= now)
+    }
+}
+
 /// What was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
@@ -162,9 +168,10 @@ enum State {
         known: bool,
         /// Nobody wants it any more.
         given_up: bool,
+        /// The time to wait is over: it is asked once more, without waiting.
+        late: bool,
         /// Since when a request is on its way that may have been granted.
         asked_since: Option<BootTime>,
-        why: Option<AcquireError>,
     },
     Held {
         token: FencingToken,
@@ -221,9 +228,9 @@ impl Holds {
 
     /// Somebody wants a hold.
     pub fn acquire(&mut self, hold: Hold, patience: Patience, now: BootTime) {
-        let patience = match patience {
-            Patience::Until(until) if until <= now => Patience::None,
-            other => other,
+        let patience = match patience.is_over(now) {
+            true => Patience::None,
+            false => patience,
         };
         let id = hold.id;
         let entry = Entry {
@@ -232,8 +239,8 @@ impl Holds {
                 patience,
                 known: false,
                 given_up: false,
+                late: false,
                 asked_since: None,
-                why: None,
             },
             seen: HashMap::new(),
             busy: false,
@@ -336,15 +343,16 @@ impl Holds {
         match &mut entry.state {
             State::Held { trust, .. } if *trust <= now => self.lose(id, now),
             State::Wanted {
-                patience: Patience::Until(until),
+                patience,
                 given_up: false,
-                why,
+                late,
                 ..
-            } if *until <= now => {
-                let why = why.take().unwrap_or(AcquireError::TimedOut);
-                self.tell(id, Word::Refused(why));
-                self.release(id, now);
-                // Its release is nobody's news.
+            } if patience.is_over(now) => {
+                *patience = Patience::None;
+                *late = true;
+                if !entry.busy {
+                    self.act(id);
+                }
                 self.plan(id, None, now);
             }
             State::Leaving { until } if *until <= now && !entry.busy => {

@@ -29,7 +29,7 @@ async fn holds_what_is_promised(place: Place) {
         .lease("stock:42")
         .acquire_within(Duration::from_millis(50));
     let late = soon.await.expect_err("another one has it");
-    assert!(matches!(late, AcquireError::TimedOut), "{late}");
+    assert!(matches!(late, AcquireError::TimedOut(_)), "{late}");
     let waiting = tokio::spawn(one.lease("stock:42").acquire_within(LONG));
     while two.names().await.expect("it answers")[0].waiting.is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -80,7 +80,7 @@ impl Trade<'_> {
         let asked = leases.lease(self.name).ttl(patience.ttl);
         tokio::select! {
             lease = asked.acquire_within(patience.wait) => lease.map_err(|error| match error {
-                AcquireError::TimedOut => SaleError::StillBusy(patience.wait),
+                AcquireError::TimedOut(_) => SaleError::StillBusy(patience.wait),
                 other => SaleError::Acquire(other),
             }),
             () = self.moments.stop() => Err(SaleError::Stopped),

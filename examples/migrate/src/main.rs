@@ -142,7 +142,7 @@ async fn run(cli: &Cli) -> Result<(), MigrateError> {
     let asked = leases.lease(LEASE).ttl(cli.ttl).acquire_within(cli.wait);
     let lease = tokio::select! {
         lease = asked => lease.map_err(|error| match error {
-            AcquireError::TimedOut => MigrateError::StillBusy(cli.wait),
+            AcquireError::TimedOut(_) => MigrateError::StillBusy(cli.wait),
             other => MigrateError::Acquire(other),
         }),
         () = stop.asked() => Err(MigrateError::Stopped),

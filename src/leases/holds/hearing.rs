@@ -82,13 +82,12 @@ impl Holds {
             State::Wanted { given_up: true, .. } | State::Held { leaves: true, .. } => {
                 self.leave(id, now);
             }
-            State::Wanted { patience, why, .. } => {
+            State::Wanted { patience, .. } => {
                 let refused = AcquireError::Store(error.clone());
                 if *patience == Patience::None || !is_away {
                     self.tell(id, Word::Refused(refused));
                     self.leave(id, now);
                 } else {
-                    *why = Some(refused);
                     self.plan(id, Some(now + spread(RETRY, id)), now);
                 }
             }
@@ -168,15 +167,22 @@ impl Holds {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
-        let State::Wanted { patience, why, .. } = &mut entry.state else {
+        let State::Wanted { patience, late, .. } = &mut entry.state else {
             return;
         };
-        if *patience == Patience::None {
-            self.forget(id, Some(Word::Refused(AcquireError::Busy(busy))));
-            return;
+        match (*patience, *late) {
+            (Patience::None, false) => {
+                self.forget(id, Some(Word::Refused(AcquireError::Busy(busy))));
+                return;
+            }
+            (Patience::None, true) => {
+                // It stands in line.
+                self.tell(id, Word::Refused(AcquireError::TimedOut(busy)));
+                self.leave(id, now);
+                return;
+            }
+            _ => {}
         }
-        // What is told when its time is up.
-        *why = None;
         let mut before = std::mem::take(&mut entry.seen);
         for held in busy.held {
             let key = (held.name.clone(), held.hold);
@@ -205,18 +211,18 @@ impl Holds {
             return;
         };
         let kept = kept_in_line(entry.hold.ttl) / 3;
-        let State::Wanted { patience, why, .. } = &mut entry.state else {
+        let State::Wanted { patience, .. } = &mut entry.state else {
             return;
         };
         let next = match *patience {
             Patience::None if wait <= SHORT_GRACE => wait,
             Patience::None => {
-                self.forget(id, Some(Word::Refused(AcquireError::Grace { wait })));
+                self.tell(id, Word::Refused(AcquireError::Grace { wait }));
+                self.leave(id, now);
                 return;
             }
             Patience::Until(_) | Patience::Endless => wait.min(kept),
         };
-        *why = Some(AcquireError::Grace { wait });
         self.plan(id, Some(now + next), now);
     }
 

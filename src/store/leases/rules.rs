@@ -117,6 +117,9 @@ impl Step<'_, '_> {
         // In a grace window whoever is taken for dead may come back.
         if wait.is_zero() {
             self.bury(dead);
+            if waits.is_none() {
+                self.bury_overdue();
+            }
         }
         if let Some(answer) = self.refused(waits) {
             return answer;
@@ -147,11 +150,15 @@ impl Step<'_, '_> {
 
     /// Takes away what the caller has watched for long enough, if it still is what it watched.
     fn bury(&mut self, dead: &[HeldName]) {
+        self.change(|_, record| record.bury(dead));
+    }
+
+    /// Who doesn't wait has nobody watched: what others like it have seen overdue for long enough
+    /// goes. A store's clock that is set twice between two renewals would take it from the living,
+    /// which whoever watches by a clock of its own needn't fear.
+    fn bury_overdue(&mut self) {
         let (now, owner) = (self.call.now(), self.hold.owner);
-        self.change(|_, record| {
-            record.bury(dead);
-            record.bury_overdue(now, owner);
-        });
+        self.change(|_, record| record.bury_overdue(now, owner));
     }
 
     fn refused(&self, waits: Option<Duration>) -> Option<LeaseAnswer> {

@@ -54,16 +54,7 @@ impl Scene {
     }
 
     fn ask_all(&self, requests: &[LeaseRequest]) -> Vec<LeaseAnswer> {
-        let caller = Caller {
-            replica: Replica {
-                id: Uuid::from_u128(1),
-                name: "ann".to_owned(),
-            },
-            quarantine: TTL,
-            token_floor: FencingToken::default(),
-            send_by: self.send_by,
-            held_back: Duration::ZERO,
-        };
+        let caller = self.caller();
         let asked = self.store.ask(&caller, requests);
         self.runtime.block_on(asked).unwrap().answer
     }
@@ -115,9 +106,39 @@ impl Scene {
         assert_eq!(released, LeaseAnswer::Released);
     }
 
+    /// Those that somebody has or wants.
     fn names(&self) -> Vec<NameState> {
+        let mut names = self.kept();
+        names.retain(|name| !name.held.is_empty() || !name.waiting.is_empty());
+        names
+    }
+
+    fn kept(&self) -> Vec<NameState> {
         let names = LeaseStore::names(&self.store);
         self.runtime.block_on(names).unwrap().answer
+    }
+
+    fn caller(&self) -> Caller {
+        Caller {
+            replica: Replica {
+                id: Uuid::from_u128(1),
+                name: "ann".to_owned(),
+            },
+            quarantine: TTL,
+            token_floor: FencingToken::default(),
+            send_by: self.send_by,
+            held_back: Duration::ZERO,
+        }
+    }
+
+    fn tidies(&self, names: &[&str], dead: &[HeldName]) {
+        let names: Vec<LeaseName> = names
+            .iter()
+            .map(|name| LeaseName::new(name).unwrap())
+            .collect();
+        let caller = self.caller();
+        let tidied = self.store.tidy(&caller, &names, dead);
+        self.runtime.block_on(tidied).unwrap();
     }
 }
 
@@ -394,4 +415,59 @@ fn a_holder_writes_anew_what_was_lost_and_nothing_is_granted_meanwhile() {
     assert!(matches!(scene.acquires(&holder), LeaseAnswer::Grace { .. }));
     scene.pass(TTL);
     assert_eq!(scene.renews(&other, token), LeaseAnswer::Lost);
+}
+
+#[test]
+fn a_name_is_forgotten_only_when_nobody_can_write_any_more_who_read_that_it_was_free() {
+    let scene = Scene::new();
+    let first = hold(1, &["a"]);
+    assert!(scene.is_granted(&first));
+    scene.releases(&first);
+    scene.tidies(&["a"], &[]);
+    assert_eq!(scene.kept().len(), 1, "its token is still needed");
+    scene.pass(Duration::from_secs(3));
+    scene.tidies(&["a"], &[]);
+    assert_eq!(scene.kept(), []);
+    // What was held for longer goes with its release.
+    let second = hold(2, &["a"]);
+    assert!(scene.is_granted(&second));
+    scene.pass(Duration::from_secs(3));
+    scene.releases(&second);
+    assert_eq!(scene.kept(), []);
+}
+
+#[test]
+fn what_the_dead_had_is_taken_away_as_it_was_seen_and_what_was_renewed_stays() {
+    let scene = Scene::new();
+    let holder = hold(1, &["a"]);
+    let token = scene.token(&holder);
+    let seen: Vec<HeldName> = scene.names().remove(0).held;
+    scene.renews(&holder, token);
+    scene.tidies(&["a"], &seen);
+    let seen: Vec<HeldName> = scene.names().remove(0).held;
+    assert_eq!(seen.len(), 1, "it was renewed since");
+    scene.pass(TTL * 2);
+    scene.tidies(&["a"], &seen);
+    assert_eq!(scene.kept(), []);
+}
+
+#[test]
+fn who_does_not_wait_has_it_a_lease_after_one_was_refused_it_past_its_end() {
+    let scene = Scene::new();
+    let holder = hold(1, &["a"]);
+    let token = scene.token(&holder);
+    let busy = |id| matches!(scene.tries(&hold(id, &["a"])), LeaseAnswer::Busy(_));
+    assert!(busy(2));
+    scene.pass(TTL * 2);
+    assert!(busy(3), "expiry alone decides nothing");
+    scene.pass(TTL / 2);
+    assert!(busy(4));
+    // Whoever lives renews it.
+    scene.renews(&holder, token);
+    scene.pass(TTL);
+    assert!(busy(5));
+    scene.pass(TTL * 2);
+    assert!(busy(6), "seen overdue now for the first time");
+    scene.pass(TTL + Duration::from_secs(1));
+    assert!(!busy(7));
 }
