@@ -69,6 +69,7 @@
 //! | `sqlite` | `sqlite:PATH`, for replicas on one host; SQLite is built in, which takes a C compiler |
 //! | `daemon` (default) | the `soloist` command: `jobs.toml`, processes as jobs, HTTP, metrics; implies `redis`, `sqlite`, `tls`, `http`. An embedder needs none of it |
 //! | `http` | jobs that are HTTP requests; a part of `daemon` |
+//! | `tokio-cron-scheduler` | `Singletons`: jobs of that crate's `JobScheduler` run once over all replicas |
 //! | `otlp` | traces by OTLP; implies `daemon` |
 //! | `tracing-appender` | nothing by itself: the name of a dependency of `daemon` |
 //!
@@ -169,6 +170,8 @@ pub use crate::embed::{
     Fault, Faults, Handle, Job, JobStatus, LastAttempt, Paused, ReplicaStatus, Scheduler,
     SharedStore, Shutdown, State, Status,
 };
+#[cfg(feature = "tokio-cron-scheduler")]
+pub use crate::embed::Singletons;
 pub use crate::scheduler::job::OnCrash;
 pub use crate::scheduler::lease::{
     Busy, FencingToken, HeldName, LeaseName, LeaseNameError, Mode, NameState, Outcome, Sighting,

@@ -33,13 +33,14 @@ async fn run(
 ) -> Finished {
     // However this ends, nobody hears more.
     let _ending = Ending(&handle);
+    let mut pokes = Vec::new();
     if !is_there {
         tokio::select! {
             () = store_there(&handle) => {}
-            ended = told_to_end(&mut requests) => return ended,
+            ended = told_to_end(&mut requests, &mut pokes) => return ended,
         }
     }
-    driver.run(requests).await
+    driver.told_before(pokes).run(requests).await
 }
 
 async fn store_there(handle: &Handle) {
@@ -55,11 +56,20 @@ async fn store_there(handle: &Handle) {
 }
 
 /// Nothing was started yet: to drain is to end.
-async fn told_to_end(requests: &mut mpsc::Receiver<Request>) -> Finished {
+async fn told_to_end(
+    requests: &mut mpsc::Receiver<Request>,
+    pokes: &mut Vec<Request>,
+) -> Finished {
     loop {
         match requests.recv().await {
             Some(Request::Drain) => return Finished::Drained,
             Some(Request::Abort) | None => return Finished::Aborted,
+            // The last of each job is for the driver.
+            Some(Request::Poke { job, wall }) => {
+                let is_older = |one: &Request| matches!(one, Request::Poke { job: other, .. } if *other == job);
+                pokes.retain(|one| !is_older(one));
+                pokes.push(Request::Poke { job, wall });
+            }
             // Nobody asks for more here.
             Some(_) => {}
         }

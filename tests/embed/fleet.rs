@@ -23,6 +23,8 @@ const TTL: Duration = Duration::from_secs(2);
 const STORE: &str = "EMBED_TEST_STORE";
 const NOTES: &str = "EMBED_TEST_NOTES";
 const NAME: &str = "EMBED_TEST_NAME";
+/// Its job is one of a `JobScheduler`.
+const TIMED: &str = "EMBED_TEST_TIMED";
 
 /// How often somebody is killed.
 const KILLS: usize = 6;
@@ -80,15 +82,16 @@ async fn member() {
     let job = Job::new("tick", "* * * * * *", move |ctx| work(ctx, path.clone()))
         .catch_up(CatchUp::All { limit: 100 })
         .concurrency_policy(Concurrency::Queue { limit: 100 });
-    let scheduler = Scheduler::builder()
+    let builder = Scheduler::builder()
         .store(url)
         .namespace(NAMESPACE)
         .replica(std::env::var(NAME).unwrap())
-        .lease_ttl(TTL)
-        .job(job)
-        .start()
-        .await
-        .unwrap();
+        .lease_ttl(TTL);
+    let scheduler = match std::env::var_os(TIMED) {
+        #[cfg(feature = "tokio-cron-scheduler")]
+        Some(_) => crate::adapter::timed(builder, job).await,
+        _ => builder.job(job).start().await.unwrap(),
+    };
     let end = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     end.await.unwrap().unwrap();
     scheduler.shutdown().await.unwrap();
@@ -96,6 +99,7 @@ async fn member() {
 
 struct Fleet {
     url: String,
+    is_timed: bool,
     notes: PathBuf,
     clocks: Vec<SteppingClock>,
     members: Vec<Child>,
@@ -110,7 +114,9 @@ impl Fleet {
         self.started += 1;
         let name = format!("r{}", self.started);
         self.names[place] = name.clone();
+        let timed = self.is_timed.then_some((TIMED, "yes"));
         Command::new(std::env::current_exe().expect("this program"))
+            .envs(timed)
             .args(["fleet::member", "--exact", "--nocapture"])
             .env(STORE, &self.url)
             .env(NOTES, &self.notes)
@@ -182,6 +188,16 @@ fn runs(path: &Path) -> Vec<Run> {
 
 #[test]
 fn each_occurrence_succeeds_once_while_replicas_are_killed_and_clocks_are_set() {
+    survive(false);
+}
+
+#[cfg(feature = "tokio-cron-scheduler")]
+#[test]
+fn so_does_each_of_a_job_scheduler_though_its_timer_goes_by_the_clocks_that_are_set() {
+    survive(true);
+}
+
+fn survive(is_timed: bool) {
     let dir = tempfile::tempdir().unwrap();
     let notes = dir.path().join("notes");
     File::create(&notes).unwrap();
@@ -190,6 +206,7 @@ fn each_occurrence_succeeds_once_while_replicas_are_killed_and_clocks_are_set() 
     let server = server.start();
     let mut fleet = Fleet {
         url: server.url(),
+        is_timed,
         notes,
         clocks: SHIFTS.map(|_| SteppingClock::new()).into(),
         members: Vec::new(),
@@ -212,7 +229,7 @@ fn each_occurrence_succeeds_once_while_replicas_are_killed_and_clocks_are_set() 
     let runs = runs(&fleet.notes);
     let lines = ledger(&fleet.url);
     eprintln!(
-        "{} attempts of {} occurrences over {KILLS} kills of 3 processes",
+        "{} attempts of {} occurrences over {KILLS} kills of 3 processes; by a JobScheduler: {is_timed}",
         runs.len(),
         judge_ledger(&lines)
     );
