@@ -165,13 +165,13 @@ mod views;
 pub mod why;
 
 pub use crate::clock::{Clock, ManualClock, SystemClock};
+#[cfg(feature = "tokio-cron-scheduler")]
+pub use crate::embed::Singletons;
 pub use crate::embed::{
     AttemptId, Builder, CancelReason, Cancelled, Context, EndedAttempt, Error, Event, Events,
     Fault, Faults, Handle, Job, JobStatus, LastAttempt, Paused, ReplicaStatus, Scheduler,
     SharedStore, Shutdown, State, Status,
 };
-#[cfg(feature = "tokio-cron-scheduler")]
-pub use crate::embed::Singletons;
 pub use crate::scheduler::job::OnCrash;
 pub use crate::scheduler::lease::{
     Busy, FencingToken, HeldName, LeaseName, LeaseNameError, Mode, NameState, Outcome, Sighting,

@@ -22,10 +22,10 @@ pub enum Request {
         /// Why, in a line, without secrets.
         cause: String,
     },
-    /// Look at a job whose timer is outside: its time has come there.
+    /// Look at jobs whose timer is outside: it is at work.
     Poke {
-        /// Which.
-        job: JobName,
+        /// Those that it has.
+        jobs: Vec<JobName>,
         /// What the host's clock said.
         wall: Timestamp,
     },

@@ -1,15 +1,18 @@
 //! Jobs of tokio-cron-scheduler, of which each occurrence runs once over all replicas.
 //!
-//! Its callback is not told which occurrence it is for, and its timer's idea of the time is the
-//! host's. So a callback only says that it is time ([`Request::Poke`]); which occurrence that is, and
-//! whether it still is to be had, is for the scheduler and the store.
+//! Its callback is not told which occurrence it is for, its timer's idea of the time is the host's,
+//! and its channel drops calls. So a callback only says that the timer is at work, for all jobs that
+//! are still there ([`Request::Poke`]); what of them is due, and still to be had, is for the scheduler
+//! and the store. One call that comes through makes up for those that were dropped beside it.
 //!
 //! Must never: run a function from within a callback, or take the callback's time for the occurrence's.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use tokio::sync::mpsc::WeakSender;
+use tokio_cron_scheduler::JobSchedulerError;
 
 use super::builder::Builder;
 use super::context::Context;
@@ -30,7 +33,8 @@ type Timed = tokio_cron_scheduler::Job;
 /// `Job::new_async(…)`. The `JobScheduler` keeps the say in when this replica looks: a job that is
 /// removed there, or whose `JobScheduler` is shut down, is not claimed here any more. What is due, by
 /// the store's clock, and who runs it, is decided as for any [`Scheduler`]; what a replica that died
-/// left is taken over, and retries are made, without a callback.
+/// left is taken over, and retries are made, without a callback. All jobs of one of these belong into
+/// one `JobScheduler`: each of its calls has all of them looked at.
 ///
 /// ```
 /// use soloist::{Context, Scheduler, Singletons};
@@ -60,27 +64,47 @@ type Timed = tokio_cron_scheduler::Job;
 #[must_use = "nothing runs before `start`"]
 pub struct Singletons {
     builder: Builder,
-    poker: Poker,
+    poker: Arc<Poker>,
 }
 
-/// Where callbacks go, once there is somebody.
-#[derive(Clone)]
+/// Where callbacks go.
 struct Poker {
     clock: Arc<dyn Clock>,
-    /// Weak, so that a scheduler that is dropped ends though its callbacks are still there.
-    requests: Arc<OnceLock<WeakSender<Request>>>,
+    /// Where to, once there is somebody. Weak, so that a scheduler that is dropped ends though its
+    /// callbacks are still there.
+    requests: OnceLock<WeakSender<Request>>,
+    /// Each job, and whether its callback still is anywhere.
+    jobs: Mutex<Vec<(JobName, Weak<()>)>>,
+    /// The last second in which the scheduler was told. All schedules are of whole seconds: who
+    /// calls within the same one has nothing to add.
+    told: AtomicI64,
 }
 
 impl Poker {
-    /// Says that a job's time has come. Before the start and after the end nobody wants to know.
-    async fn poke(&self, job: JobName) {
-        // Now, and not when there is room: it says by which clock the time has come.
+    /// Says that the timer is at work. Before the start and after the end nobody wants to know.
+    async fn poke(&self) {
+        let Some(requests) = self.requests.get().and_then(WeakSender::upgrade) else {
+            return;
+        };
         let wall = self.clock.wall();
-        let requests = self.requests.get().and_then(WeakSender::upgrade);
-        if let Some(requests) = requests {
+        let second = wall.as_second();
+        if self.told.swap(second, Ordering::Relaxed) != second {
+            let jobs = self.jobs();
             // Whoever has ended meanwhile doesn't want to know either.
-            let _ = requests.send(Request::Poke { job, wall }).await;
+            let _ = requests.send(Request::Poke { jobs, wall }).await;
         }
+    }
+
+    /// Those that were not taken away.
+    fn jobs(&self) -> Vec<JobName> {
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        jobs.retain(|(_, callback)| callback.strong_count() > 0);
+        jobs.iter().map(|(job, _)| job.clone()).collect()
+    }
+
+    fn note(&self, job: JobName, callback: &Arc<()>) {
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        jobs.push((job, Arc::downgrade(callback)));
     }
 }
 
@@ -90,8 +114,11 @@ impl Singletons {
     pub fn new(builder: Builder) -> Self {
         let poker = Poker {
             clock: builder.its_clock(),
-            requests: Arc::default(),
+            requests: OnceLock::new(),
+            jobs: Mutex::default(),
+            told: AtomicI64::new(i64::MIN),
         };
+        let poker = Arc::new(poker);
         Self { builder, poker }
     }
 
@@ -126,24 +153,24 @@ impl Singletons {
             let cure = "leases, history and logs go by it, such as `close-expired-orders`";
             fault(&job.name, "name", error.to_string(), cure)
         })?;
-        let timed = self.timed(&pattern, &name);
+        let callback = Arc::new(());
+        let timed = self.timed(&pattern, &callback);
         // One that its parser doesn't take, though it is right, is looked at more often.
-        let timed = timed.or_else(|_| self.timed(EACH_SECOND, &name));
+        let timed = timed.or_else(|_| self.timed(EACH_SECOND, &callback));
         let timed = timed.map_err(|error| Error::Broken(error.to_string()))?;
+        self.poker.note(name, &callback);
         job.said.waits_for_poke = true;
         self.builder.add(job);
         Ok(timed)
     }
 
-    fn timed(
-        &self,
-        pattern: &str,
-        job: &JobName,
-    ) -> Result<Timed, tokio_cron_scheduler::JobSchedulerError> {
-        let (poker, job) = (self.poker.clone(), job.clone());
+    fn timed(&self, pattern: &str, callback: &Arc<()>) -> Result<Timed, JobSchedulerError> {
+        let (poker, callback) = (Arc::clone(&self.poker), Arc::clone(callback));
         Timed::new_async(pattern, move |_, _| {
-            let (poker, job) = (poker.clone(), job.clone());
-            Box::pin(async move { poker.poke(job).await })
+            // It is there for as long as this is.
+            let _ = &callback;
+            let poker = Arc::clone(&poker);
+            Box::pin(async move { poker.poke().await })
         })
     }
 
@@ -190,17 +217,28 @@ fn pattern_of(job: &Job) -> Result<String, Error> {
     if !(6..=7).contains(&fields.len()) {
         // `@hourly` and its kin; what is no schedule at all is told at the start.
         let has_seconds = ["@every", "@at"].contains(fields.first().unwrap_or(&"@every"));
-        let each = if has_seconds { EACH_SECOND } else { EACH_MINUTE };
+        let each = if has_seconds {
+            EACH_SECOND
+        } else {
+            EACH_MINUTE
+        };
         return Ok(each.to_owned());
     }
-    if [fields[3], fields[5]].iter().all(|days| is_restricted(days)) {
+    if [fields[3], fields[5]]
+        .iter()
+        .all(|days| is_restricted(days))
+    {
         let cause = "both a day of the month and a day of the week are said: for \
                      tokio-cron-scheduler a day has to be both, here, as in crontab(5), either";
         let cure = "leave one of them to the function, or give it to the builder by `Builder::job` \
                     if either is meant";
         return Err(fault(&job.name, "schedule", cause, cure));
     }
-    let is_utc = job.said.timezone.as_deref().is_none_or(|zone| zone == "UTC");
+    let is_utc = job
+        .said
+        .timezone
+        .as_deref()
+        .is_none_or(|zone| zone == "UTC");
     Ok(match is_utc && fields.iter().all(|field| is_plain(field)) {
         true => fields.join(" "),
         false if fields[0] == "0" => EACH_MINUTE.to_owned(),

@@ -33,14 +33,17 @@ async fn run(
 ) -> Finished {
     // However this ends, nobody hears more.
     let _ending = Ending(&handle);
-    let mut pokes = Vec::new();
+    let mut poked = None;
     if !is_there {
         tokio::select! {
             () = store_there(&handle) => {}
-            ended = told_to_end(&mut requests, &mut pokes) => return ended,
+            ended = told_to_end(&mut requests, &mut poked) => return ended,
         }
     }
-    driver.told_before(pokes).run(requests).await
+    driver
+        .told_before(poked.into_iter().collect())
+        .run(requests)
+        .await
 }
 
 async fn store_there(handle: &Handle) {
@@ -58,18 +61,14 @@ async fn store_there(handle: &Handle) {
 /// Nothing was started yet: to drain is to end.
 async fn told_to_end(
     requests: &mut mpsc::Receiver<Request>,
-    pokes: &mut Vec<Request>,
+    poked: &mut Option<Request>,
 ) -> Finished {
     loop {
         match requests.recv().await {
             Some(Request::Drain) => return Finished::Drained,
             Some(Request::Abort) | None => return Finished::Aborted,
-            // The last of each job is for the driver.
-            Some(Request::Poke { job, wall }) => {
-                let is_older = |one: &Request| matches!(one, Request::Poke { job: other, .. } if *other == job);
-                pokes.retain(|one| !is_older(one));
-                pokes.push(Request::Poke { job, wall });
-            }
+            // The last one is for the driver.
+            Some(poke @ Request::Poke { .. }) => *poked = Some(poke),
             // Nobody asks for more here.
             Some(_) => {}
         }

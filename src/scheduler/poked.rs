@@ -38,6 +38,12 @@ impl Poked {
         None
     }
 
+    /// Whether a job waits for an instant after `at`: a poke at `at` is nothing to it.
+    pub(super) fn waits_beyond(&self, job: &JobName, at: Timestamp) -> bool {
+        let armed = self.0.get(job).and_then(|waiting| waiting.armed.as_ref());
+        armed.is_some_and(|armed| armed.next > at)
+    }
+
     /// Releases a job's instants up to `until`; gives back what waits no more.
     pub(super) fn release(&mut self, job: &JobName, until: Timestamp) -> Option<Armed> {
         let waiting = self.0.entry(job.clone()).or_default();
@@ -64,10 +70,10 @@ impl Entry {
 }
 
 impl Scheduler {
-    /// Takes in that a job's time has come by a clock outside. What follows from it is done once it
-    /// is known what time it is at the store.
-    pub fn poke(&mut self, job: JobName, wall: Timestamp) {
-        self.pokes.insert(job, wall);
+    /// Takes in that the timer of these jobs is at work, by whose clock it is `wall`. What follows
+    /// from it is done once it is known what time it is at the store.
+    pub fn poke(&mut self, jobs: Vec<JobName>, wall: Timestamp) {
+        self.pokes.extend(jobs.into_iter().map(|job| (job, wall)));
     }
 
     pub(super) fn heed_pokes(&mut self, store_now: Timestamp) {

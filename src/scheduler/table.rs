@@ -333,9 +333,11 @@ impl Table {
         self.due.entry(at).or_default().push(armed);
     }
 
-    /// Somebody outside says that a job's time has come; it was `wall` there, and is `now` at the
-    /// store.
+    /// The timer of a job outside is at work; it was `wall` there, and is `now` at the store.
     pub(super) fn poke(&mut self, name: &JobName, wall: Timestamp, now: Timestamp) {
+        if self.poked.waits_beyond(name, wall.max(now)) {
+            return;
+        }
         let Some(entry) = self.get(name).cloned() else {
             return;
         };
