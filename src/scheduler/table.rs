@@ -324,13 +324,15 @@ impl Table {
                 true => self.poked.hold(armed),
                 false => Some(armed),
             };
-            released.map(|armed| self.queue(&entry, armed));
+            self.queue(&entry, released);
         }
     }
 
-    fn queue(&mut self, entry: &Entry, armed: Armed) {
-        let at = entry.claim_at(armed.next);
-        self.due.entry(at).or_default().push(armed);
+    fn queue(&mut self, entry: &Entry, armed: Option<Armed>) {
+        if let Some(armed) = armed {
+            let at = entry.claim_at(armed.next);
+            self.due.entry(at).or_default().push(armed);
+        }
     }
 
     /// The timer of a job outside is at work; it was `wall` there, and is `now` at the store.
@@ -343,7 +345,7 @@ impl Table {
         };
         let until = entry.released_until(wall, now);
         let released = self.poked.release(name, until);
-        released.map(|armed| self.queue(&entry, armed));
+        self.queue(&entry, released);
     }
 
     /// Takes jobs out of the queue.

@@ -18,11 +18,11 @@ const LATE: Duration = Duration::from_millis(1500);
 /// A scheduler of one job by a `JobScheduler` of its own.
 pub(crate) async fn timed(builder: Builder, job: Job) -> Scheduler {
     let mut singletons = Singletons::new(builder);
-    let timer = JobScheduler::new().await.unwrap();
-    let job = singletons.job(job).unwrap();
-    timer.add(job).await.unwrap();
-    timer.start().await.unwrap();
-    singletons.start().await.unwrap()
+    let timer = JobScheduler::new().await.expect("a timer");
+    let job = singletons.job(job).expect("a job");
+    timer.add(job).await.expect("added");
+    timer.start().await.expect("started");
+    singletons.start().await.expect("a scheduler")
 }
 
 fn replica(store: &SharedStore, name: &str) -> Builder {

@@ -198,9 +198,9 @@ fn so_does_each_of_a_job_scheduler_though_its_timer_goes_by_the_clocks_that_are_
 }
 
 fn survive(is_timed: bool) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("a directory");
     let notes = dir.path().join("notes");
-    File::create(&notes).unwrap();
+    File::create(&notes).expect("the notes");
     let clock = SteppingClock::new();
     let server = RedisServer::options().environment(clock.environment());
     let server = server.start();
