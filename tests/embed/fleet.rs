@@ -110,6 +110,27 @@ struct Fleet {
 }
 
 impl Fleet {
+    /// One member for each shift of a wall clock.
+    fn of(url: String, notes: PathBuf, is_timed: bool, shifts: &[i64]) -> Self {
+        let clocks = shifts.iter().map(|shift| {
+            let clock = SteppingClock::new();
+            clock.set(*shift);
+            clock
+        });
+        let mut fleet = Self {
+            url,
+            is_timed,
+            notes,
+            clocks: clocks.collect(),
+            members: Vec::new(),
+            started: 0,
+            killed: BTreeMap::new(),
+            names: vec![String::new(); shifts.len()],
+        };
+        fleet.members = (0..shifts.len()).map(|place| fleet.start(place)).collect();
+        fleet
+    }
+
     fn start(&mut self, place: usize) -> Child {
         self.started += 1;
         let name = format!("r{}", self.started);
@@ -197,6 +218,29 @@ fn so_does_each_of_a_job_scheduler_though_its_timer_goes_by_the_clocks_that_are_
     survive(true);
 }
 
+/// Alone, so that nobody whose clock is right does its work.
+#[cfg(feature = "tokio-cron-scheduler")]
+#[test]
+fn a_job_scheduler_whose_clock_is_wrong_runs_what_is_due_at_the_store() {
+    for shift in [-86_400_000, 3_600_400] {
+        let dir = tempfile::tempdir().unwrap();
+        let notes = dir.path().join("notes");
+        File::create(&notes).unwrap();
+        let server = RedisServer::start();
+        let mut fleet = Fleet::of(server.url(), notes, true, &[shift]);
+        sleep(Duration::from_secs(8));
+        let now = SystemClock.wall();
+        fleet.end();
+        let lines = ledger(&fleet.url);
+        let ran = judge_ledger(&lines);
+        eprintln!("{ran} occurrences in 8 s by a clock that is off by {shift} ms");
+        assert!(ran >= 5, "{lines:#?}");
+        let newest = lines.iter().map(|line| line.scheduled_at).max().unwrap();
+        let off = newest.as_millis() - now.as_millis();
+        assert!(off.abs() < 3000, "{newest} at {now}");
+    }
+}
+
 fn survive(is_timed: bool) {
     let dir = tempfile::tempdir().expect("a directory");
     let notes = dir.path().join("notes");
@@ -204,20 +248,7 @@ fn survive(is_timed: bool) {
     let clock = SteppingClock::new();
     let server = RedisServer::options().environment(clock.environment());
     let server = server.start();
-    let mut fleet = Fleet {
-        url: server.url(),
-        is_timed,
-        notes,
-        clocks: SHIFTS.map(|_| SteppingClock::new()).into(),
-        members: Vec::new(),
-        started: 0,
-        killed: BTreeMap::new(),
-        names: vec![String::new(); 3],
-    };
-    for (clock, shift) in fleet.clocks.iter().zip(SHIFTS) {
-        clock.set(shift);
-    }
-    fleet.members = (0..3).map(|place| fleet.start(place)).collect();
+    let mut fleet = Fleet::of(server.url(), notes, is_timed, &SHIFTS);
     for (number, step) in STEPS.into_iter().enumerate() {
         fleet.strike();
         clock.set(step);
