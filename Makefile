@@ -21,7 +21,7 @@
 
 CARGO ?= cargo
 # What is off by default is looked at, tested and documented too.
-FEATURES := --features soloist/otlp
+FEATURES := --features soloist/otlp,soloist/tokio-cron-scheduler
 # For how long each target is fuzzed.
 SECONDS_EACH ?= 60
 BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
@@ -67,7 +67,7 @@ fmt:
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
-	for store in "" redis sqlite tls; do \
+	for store in "" redis sqlite tls tokio-cron-scheduler; do \
 	    $(CARGO) clippy -p soloist --no-default-features --features "$$store" -- -D warnings || exit 1; \
 	done
 

@@ -69,6 +69,7 @@
 //! | `sqlite` | `sqlite:PATH`, for replicas on one host; SQLite is built in, which takes a C compiler |
 //! | `daemon` (default) | the `soloist` command: `jobs.toml`, processes as jobs, HTTP, metrics; implies `redis`, `sqlite`, `tls`, `http`. An embedder needs none of it |
 //! | `http` | jobs that are HTTP requests; a part of `daemon` |
+//! | `tokio-cron-scheduler` | `Singletons`: jobs of that crate's `JobScheduler` run once over all replicas |
 //! | `otlp` | traces by OTLP; implies `daemon` |
 //! | `tracing-appender` | nothing by itself: the name of a dependency of `daemon` |
 //!
@@ -164,6 +165,8 @@ mod views;
 pub mod why;
 
 pub use crate::clock::{Clock, ManualClock, SystemClock};
+#[cfg(feature = "tokio-cron-scheduler")]
+pub use crate::embed::Singletons;
 pub use crate::embed::{
     AttemptId, Builder, CancelReason, Cancelled, Context, EndedAttempt, Error, Event, Events,
     Fault, Faults, Handle, Job, JobStatus, LastAttempt, Paused, ReplicaStatus, Scheduler,

@@ -53,6 +53,8 @@ async fn stopped(requests: &mut mpsc::Receiver<Request>, table: &mut Vec<Request
                 table.retain(|newer| matches!(newer, Request::Reload(_)));
                 table.push(refusal);
             }
+            // Its jobs have no timer but its own.
+            Request::Poke { .. } => {}
         }
     }
 }

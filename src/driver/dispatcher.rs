@@ -141,6 +141,7 @@ impl Dispatcher {
                 self.table_refused = Some(cause);
                 self.scheduler.announce(self.clock.boot());
             }
+            Request::Poke { jobs, wall } => self.scheduler.poke(jobs, wall),
             Request::Ping(answer) => {
                 // Whoever asked may have given up waiting.
                 let _ = answer.send(());

@@ -5,6 +5,8 @@
 use tokio::sync::oneshot;
 
 use crate::scheduler::Reload;
+use crate::scheduler::job::JobName;
+use crate::scheduler::time::Timestamp;
 
 /// What the outside may ask of a running driver.
 #[derive(Debug)]
@@ -19,6 +21,13 @@ pub enum Request {
     TableRefused {
         /// Why, in a line, without secrets.
         cause: String,
+    },
+    /// Look at jobs whose timer is outside: it is at work.
+    Poke {
+        /// Those that it has.
+        jobs: Vec<JobName>,
+        /// What the host's clock said.
+        wall: Timestamp,
     },
     /// Answer, as a sign that the loop turns.
     Ping(oneshot::Sender<()>),

@@ -177,6 +177,16 @@ impl Builder {
         self
     }
 
+    #[cfg(feature = "tokio-cron-scheduler")]
+    pub(super) fn its_clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    #[cfg(feature = "tokio-cron-scheduler")]
+    pub(super) fn add(&mut self, job: Job) {
+        self.jobs.push(job);
+    }
+
     /// Adds a job.
     pub fn job(mut self, job: Job) -> Self {
         self.jobs.push(job);

@@ -145,6 +145,7 @@ fn job(one: &job::Job, defaults: &Defaults, findings: &mut Findings<'_>) -> Opti
         run_on: said.run_on.clone(),
         after: after(one),
         warn_after: said.warn_after,
+        waits_for_poke: said.waits_for_poke,
         ..Job::new(name.ok()?, schedule?, Program::Function)
     })
 }

@@ -82,6 +82,11 @@ impl Scheduler {
         Builder::new()
     }
 
+    #[cfg(feature = "tokio-cron-scheduler")]
+    pub(super) fn requests(&self) -> mpsc::WeakSender<Request> {
+        self.requests.downgrade()
+    }
+
     pub(super) fn new(
         handle: Handle,
         requests: mpsc::Sender<Request>,

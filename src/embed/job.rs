@@ -71,6 +71,8 @@ pub(super) struct Said {
     pub(super) run_on: BTreeMap<String, String>,
     pub(super) history_limit: Option<u32>,
     pub(super) history_age: Option<Duration>,
+    /// Another timer says when to look at it.
+    pub(super) waits_for_poke: bool,
 }
 
 impl Job {

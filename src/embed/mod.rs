@@ -23,6 +23,8 @@ mod events;
 mod functions;
 mod handle;
 mod job;
+#[cfg(feature = "tokio-cron-scheduler")]
+mod singletons;
 mod store;
 mod supervisor;
 mod views;
@@ -33,5 +35,7 @@ pub use self::error::{Error, Fault, Faults};
 pub use self::events::{AttemptId, Event, Events};
 pub use self::handle::{Handle, Scheduler, Shutdown};
 pub use self::job::Job;
+#[cfg(feature = "tokio-cron-scheduler")]
+pub use self::singletons::Singletons;
 pub use self::store::SharedStore;
 pub use self::views::{EndedAttempt, JobStatus, LastAttempt, Paused, ReplicaStatus, State, Status};

@@ -33,13 +33,17 @@ async fn run(
 ) -> Finished {
     // However this ends, nobody hears more.
     let _ending = Ending(&handle);
+    let mut poked = None;
     if !is_there {
         tokio::select! {
             () = store_there(&handle) => {}
-            ended = told_to_end(&mut requests) => return ended,
+            ended = told_to_end(&mut requests, &mut poked) => return ended,
         }
     }
-    driver.run(requests).await
+    driver
+        .told_before(poked.into_iter().collect())
+        .run(requests)
+        .await
 }
 
 async fn store_there(handle: &Handle) {
@@ -55,11 +59,16 @@ async fn store_there(handle: &Handle) {
 }
 
 /// Nothing was started yet: to drain is to end.
-async fn told_to_end(requests: &mut mpsc::Receiver<Request>) -> Finished {
+async fn told_to_end(
+    requests: &mut mpsc::Receiver<Request>,
+    poked: &mut Option<Request>,
+) -> Finished {
     loop {
         match requests.recv().await {
             Some(Request::Drain) => return Finished::Drained,
             Some(Request::Abort) | None => return Finished::Aborted,
+            // The last one is for the driver.
+            Some(poke @ Request::Poke { .. }) => *poked = Some(poke),
             // Nobody asks for more here.
             Some(_) => {}
         }

@@ -66,6 +66,8 @@ fn text_of(job: &Job) -> String {
         after,
         warn_after,
         notify,
+        // By what a replica hears that it is due is its own affair: what runs, and when, is the same.
+        waits_for_poke: _,
         // What this is for.
         definition: _,
     } = job;

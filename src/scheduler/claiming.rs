@@ -47,6 +47,7 @@ impl Scheduler {
         let Some(store_now) = self.clock.reached(now) else {
             return;
         };
+        self.heed_pokes(store_now);
         let mut due = self.table.take_due(store_now);
         if self.settings.max_running.is_some() {
             // Where there is not room for all, no job is always the last.

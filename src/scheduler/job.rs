@@ -152,6 +152,9 @@ pub struct Job {
     pub after: Vec<JobName>,
     /// An attempt that runs for longer is told of; none by default.
     pub warn_after: Option<Duration>,
+    /// Its occurrences are looked at only once somebody outside said that it is time: another
+    /// timer's job, which may be taken away there. By default that is the scheduler's own affair.
+    pub waits_for_poke: bool,
     /// Who is told how it goes. Default: nobody.
     pub notify: Notify,
     /// All of the above in short, and the revision of its table. Replicas whose tables differ go
@@ -188,6 +191,7 @@ impl Job {
             run_on: Tags::new(),
             after: Vec::new(),
             warn_after: None,
+            waits_for_poke: false,
             notify: Notify::default(),
             definition: Definition::default(),
         }

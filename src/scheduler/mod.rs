@@ -30,6 +30,7 @@ pub mod margins;
 mod memory;
 pub mod notify;
 mod placement;
+mod poked;
 pub mod policy;
 mod presented;
 mod registering;
@@ -47,7 +48,7 @@ mod upkeep;
 pub mod variable;
 pub(crate) mod watch;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,6 +136,8 @@ pub struct Scheduler {
     registration: Registrations,
     /// A table that is to take the place of this one.
     reload: Option<Reload>,
+    /// Jobs that were poked since anything was claimed last, each with the host's clock then.
+    pokes: HashMap<JobName, Timestamp>,
     upkeep: Upkeep,
     memory: Memory,
     drift: Drift,
@@ -208,6 +211,7 @@ impl Scheduler {
             held: HeldLeases::default(),
             registration,
             reload: None,
+            pokes: HashMap::new(),
             upkeep: Upkeep::new(now),
             memory: Memory::default(),
             token_floor: FencingToken::default(),

@@ -15,6 +15,7 @@ use super::job::{Job, JobName};
 use super::lease::{
     Claim, Dependent, Dependents, Enrolment, JobDigests, Occurrence, Origin, RunId,
 };
+use super::poked::Poked;
 use super::policy::{CatchUp, Tags, matches};
 use super::spread::Spread;
 use super::time::Timestamp;
@@ -32,6 +33,8 @@ pub(super) struct Table {
     jobs: HashMap<JobName, Arc<Entry>>,
     /// By the instant at which they are to be claimed.
     due: BTreeMap<Timestamp, Vec<Armed>>,
+    /// What is not in the queue before somebody outside says that it is time.
+    poked: Poked,
     /// The shortest and the longest lease of any job. Every call to the store asks for them.
     ttls: Option<(Duration, Duration)>,
     enabled: usize,
@@ -51,12 +54,12 @@ pub(super) struct Entry {
 
 /// A job in the queue.
 #[derive(Debug)]
-struct Armed {
-    job: JobName,
+pub(super) struct Armed {
+    pub(super) job: JobName,
     /// Its next instant.
-    next: Timestamp,
+    pub(super) next: Timestamp,
     /// The instant before that one, or what was settled when it was armed.
-    after: Timestamp,
+    pub(super) after: Timestamp,
 }
 
 /// A job whose instant has come.
@@ -97,6 +100,7 @@ impl Entry {
                 job.random_delay,
                 job.starting_deadline,
                 job.catch_up,
+                job.waits_for_poke,
             )
         };
         when(self) == when(other) && Enrolment::of(&self.job) == Enrolment::of(&other.job)
@@ -202,6 +206,7 @@ impl Table {
                 .map(|(name, job)| (name.clone(), Arc::new(entry(job))))
                 .collect(),
             due: BTreeMap::new(),
+            poked: Poked::default(),
             retired: HashMap::new(),
         }
     }
@@ -309,17 +314,38 @@ impl Table {
 
     /// Puts a job into the queue with its first occurrence after `after`.
     pub(super) fn arm(&mut self, name: &JobName, after: Timestamp) {
-        let Some(entry) = self.get(name) else {
+        let Some(entry) = self.get(name).cloned() else {
             return;
         };
         if let Some(next) = entry.job.schedule.next_after(after) {
-            let at = entry.claim_at(next);
-            self.due.entry(at).or_default().push(Armed {
-                job: name.clone(),
-                next,
-                after,
-            });
+            let job = name.clone();
+            let armed = Armed { job, next, after };
+            let released = match entry.job.waits_for_poke {
+                true => self.poked.hold(armed),
+                false => Some(armed),
+            };
+            self.queue(&entry, released);
         }
+    }
+
+    fn queue(&mut self, entry: &Entry, armed: Option<Armed>) {
+        if let Some(armed) = armed {
+            let at = entry.claim_at(armed.next);
+            self.due.entry(at).or_default().push(armed);
+        }
+    }
+
+    /// The timer of a job outside is at work; it was `wall` there, and is `now` at the store.
+    pub(super) fn poke(&mut self, name: &JobName, wall: Timestamp, now: Timestamp) {
+        if self.poked.waits_beyond(name, wall.max(now)) {
+            return;
+        }
+        let Some(entry) = self.get(name).cloned() else {
+            return;
+        };
+        let until = entry.released_until(wall, now);
+        let released = self.poked.release(name, until);
+        self.queue(&entry, released);
     }
 
     /// Takes jobs out of the queue.
@@ -328,6 +354,7 @@ impl Table {
             armed.retain(|one| !which(&one.job));
             !armed.is_empty()
         });
+        self.poked.disarm(which);
     }
 
     /// The next instant at which anything is to be claimed.

@@ -23,6 +23,8 @@ const TTL: Duration = Duration::from_secs(2);
 const STORE: &str = "EMBED_TEST_STORE";
 const NOTES: &str = "EMBED_TEST_NOTES";
 const NAME: &str = "EMBED_TEST_NAME";
+/// Its job is one of a `JobScheduler`.
+const TIMED: &str = "EMBED_TEST_TIMED";
 
 /// How often somebody is killed.
 const KILLS: usize = 6;
@@ -80,15 +82,16 @@ async fn member() {
     let job = Job::new("tick", "* * * * * *", move |ctx| work(ctx, path.clone()))
         .catch_up(CatchUp::All { limit: 100 })
         .concurrency_policy(Concurrency::Queue { limit: 100 });
-    let scheduler = Scheduler::builder()
+    let builder = Scheduler::builder()
         .store(url)
         .namespace(NAMESPACE)
         .replica(std::env::var(NAME).unwrap())
-        .lease_ttl(TTL)
-        .job(job)
-        .start()
-        .await
-        .unwrap();
+        .lease_ttl(TTL);
+    let scheduler = match std::env::var_os(TIMED) {
+        #[cfg(feature = "tokio-cron-scheduler")]
+        Some(_) => crate::adapter::timed(builder, job).await,
+        _ => builder.job(job).start().await.unwrap(),
+    };
     let end = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     end.await.unwrap().unwrap();
     scheduler.shutdown().await.unwrap();
@@ -96,6 +99,7 @@ async fn member() {
 
 struct Fleet {
     url: String,
+    is_timed: bool,
     notes: PathBuf,
     clocks: Vec<SteppingClock>,
     members: Vec<Child>,
@@ -106,11 +110,34 @@ struct Fleet {
 }
 
 impl Fleet {
+    /// One member for each shift of a wall clock.
+    fn of(url: String, notes: PathBuf, is_timed: bool, shifts: &[i64]) -> Self {
+        let clocks = shifts.iter().map(|shift| {
+            let clock = SteppingClock::new();
+            clock.set(*shift);
+            clock
+        });
+        let mut fleet = Self {
+            url,
+            is_timed,
+            notes,
+            clocks: clocks.collect(),
+            members: Vec::new(),
+            started: 0,
+            killed: BTreeMap::new(),
+            names: vec![String::new(); shifts.len()],
+        };
+        fleet.members = (0..shifts.len()).map(|place| fleet.start(place)).collect();
+        fleet
+    }
+
     fn start(&mut self, place: usize) -> Child {
         self.started += 1;
         let name = format!("r{}", self.started);
         self.names[place] = name.clone();
+        let timed = self.is_timed.then_some((TIMED, "yes"));
         Command::new(std::env::current_exe().expect("this program"))
+            .envs(timed)
             .args(["fleet::member", "--exact", "--nocapture"])
             .env(STORE, &self.url)
             .env(NOTES, &self.notes)
@@ -182,25 +209,46 @@ fn runs(path: &Path) -> Vec<Run> {
 
 #[test]
 fn each_occurrence_succeeds_once_while_replicas_are_killed_and_clocks_are_set() {
-    let dir = tempfile::tempdir().unwrap();
+    survive(false);
+}
+
+#[cfg(feature = "tokio-cron-scheduler")]
+#[test]
+fn so_does_each_of_a_job_scheduler_though_its_timer_goes_by_the_clocks_that_are_set() {
+    survive(true);
+}
+
+/// Alone, so that nobody whose clock is right does its work.
+#[cfg(feature = "tokio-cron-scheduler")]
+#[test]
+fn a_job_scheduler_whose_clock_is_wrong_runs_what_is_due_at_the_store() {
+    for shift in [-86_400_000, 3_600_400] {
+        let dir = tempfile::tempdir().unwrap();
+        let notes = dir.path().join("notes");
+        File::create(&notes).unwrap();
+        let server = RedisServer::start();
+        let mut fleet = Fleet::of(server.url(), notes, true, &[shift]);
+        sleep(Duration::from_secs(8));
+        let now = SystemClock.wall();
+        fleet.end();
+        let lines = ledger(&fleet.url);
+        let ran = judge_ledger(&lines);
+        eprintln!("{ran} occurrences in 8 s by a clock that is off by {shift} ms");
+        assert!(ran >= 5, "{lines:#?}");
+        let newest = lines.iter().map(|line| line.scheduled_at).max().unwrap();
+        let off = newest.as_millis() - now.as_millis();
+        assert!(off.abs() < 3000, "{newest} at {now}");
+    }
+}
+
+fn survive(is_timed: bool) {
+    let dir = tempfile::tempdir().expect("a directory");
     let notes = dir.path().join("notes");
-    File::create(&notes).unwrap();
+    File::create(&notes).expect("the notes");
     let clock = SteppingClock::new();
     let server = RedisServer::options().environment(clock.environment());
     let server = server.start();
-    let mut fleet = Fleet {
-        url: server.url(),
-        notes,
-        clocks: SHIFTS.map(|_| SteppingClock::new()).into(),
-        members: Vec::new(),
-        started: 0,
-        killed: BTreeMap::new(),
-        names: vec![String::new(); 3],
-    };
-    for (clock, shift) in fleet.clocks.iter().zip(SHIFTS) {
-        clock.set(shift);
-    }
-    fleet.members = (0..3).map(|place| fleet.start(place)).collect();
+    let mut fleet = Fleet::of(server.url(), notes, is_timed, &SHIFTS);
     for (number, step) in STEPS.into_iter().enumerate() {
         fleet.strike();
         clock.set(step);
@@ -212,7 +260,7 @@ fn each_occurrence_succeeds_once_while_replicas_are_killed_and_clocks_are_set() 
     let runs = runs(&fleet.notes);
     let lines = ledger(&fleet.url);
     eprintln!(
-        "{} attempts of {} occurrences over {KILLS} kills of 3 processes",
+        "{} attempts of {} occurrences over {KILLS} kills of 3 processes; by a JobScheduler: {is_timed}",
         runs.len(),
         judge_ledger(&lines)
     );

@@ -1,6 +1,8 @@
 //! The library as programs use it: by its facade alone, with functions for jobs; on a store in
 //! memory by a clock that is told to go on, and on a real Redis.
 
+#[cfg(feature = "tokio-cron-scheduler")]
+mod adapter;
 mod by_the_clock;
 mod endings;
 mod fleet;

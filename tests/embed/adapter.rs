@@ -1,0 +1,219 @@
+//! Jobs of tokio-cron-scheduler as singletons. Its timer goes by the host's clock alone, so that these
+//! tests take the time that they take.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use soloist::{
+    Builder, Clock as _, Context, EndedAttempt, Error, Job, Outcome, Retry, Scheduler, SharedStore,
+    Singletons, SystemClock,
+};
+use tokio_cron_scheduler::{Job as Timed, JobScheduler};
+
+use crate::world::Notes;
+
+/// Half a second, and what this machine may take for itself.
+const LATE: Duration = Duration::from_millis(1500);
+
+/// A scheduler of one job by a `JobScheduler` of its own.
+pub(crate) async fn timed(builder: Builder, job: Job) -> Scheduler {
+    let mut singletons = Singletons::new(builder);
+    let timer = JobScheduler::new().await.expect("a timer");
+    let job = singletons.job(job).expect("a job");
+    timer.add(job).await.expect("added");
+    timer.start().await.expect("started");
+    singletons.start().await.expect("a scheduler")
+}
+
+fn replica(store: &SharedStore, name: &str) -> Builder {
+    Scheduler::builder().store_in(store).replica(name)
+}
+
+/// Writes down each attempt, and by how much it is late.
+fn noting(name: &str, schedule: &str, notes: &Notes) -> Job {
+    let notes = notes.clone();
+    Job::new(name, schedule, move |ctx: Context| {
+        let late = SystemClock.wall().saturating_since(ctx.scheduled_at());
+        notes.add(format!("{} {}", ctx.scheduled_at(), late.as_millis()));
+        async { Ok::<_, Error>(()) }
+    })
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+/// The outcomes of each instant of each job; from the first to the last second none is missing.
+fn by_instant(lines: &[EndedAttempt]) -> BTreeMap<(String, i64), Vec<Outcome>> {
+    let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for line in lines {
+        let key = (line.job.clone(), line.scheduled_at.as_second());
+        all.entry(key).or_default().push(line.outcome);
+    }
+    let seconds = |(job, at): &(String, i64)| all.contains_key(&(job.clone(), at + 1));
+    let ends = all.keys().filter(|key| !seconds(key)).count();
+    let mut jobs: Vec<&String> = all.keys().map(|(job, _)| job).collect();
+    jobs.dedup();
+    assert_eq!(ends, jobs.len(), "an instant is missing: {all:#?}");
+    all
+}
+
+#[tokio::test]
+async fn three_job_schedulers_on_one_store_run_each_occurrence_once() {
+    let (store, notes) = (SharedStore::memory(), Notes::default());
+    let mut fleet = Vec::new();
+    for name in ["one", "two", "three"] {
+        let job = noting("tick", "* * * * * *", &notes);
+        fleet.push(timed(replica(&store, name), job).await);
+    }
+    pass(8).await;
+    let lines = fleet[0].history(None, 100).await.unwrap();
+    let all = by_instant(&lines);
+    assert!(all.values().all(|ends| *ends == [Outcome::Succeeded]));
+    assert!(all.len() >= 6, "{all:#?}");
+    let notes = notes.all();
+    assert_eq!(notes.len(), all.len(), "{notes:#?}");
+    let late = notes.iter().map(|note| note.rsplit(' ').next().unwrap());
+    let mut late: Vec<u64> = late.map(|late| late.parse().unwrap()).collect();
+    late.sort_unstable();
+    eprintln!(
+        "{} occurrences, late by {late:?} ms: the first of three timers counts",
+        notes.len()
+    );
+    assert!(u128::from(late[late.len() - 1]) < LATE.as_millis());
+    for scheduler in fleet {
+        scheduler.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_error_and_a_panic_are_failures_with_their_text_and_are_tried_again() {
+    let mut singletons = Singletons::new(replica(&SharedStore::memory(), "one"));
+    let timer = JobScheduler::new().await.unwrap();
+    let failing = |_| async { Err::<(), _>("the database is away") };
+    let job = singletons.singleton("failing", "* * * * * *", failing);
+    timer.add(job.unwrap()).await.unwrap();
+    let job = Job::new("panicking", "* * * * * *", |ctx: Context| async move {
+        match ctx.attempt() {
+            1 => panic!("not today"),
+            _ => Ok::<_, Error>(()),
+        }
+    });
+    let retry = Retry {
+        backoff: Duration::from_millis(100),
+        ..Retry::times(1)
+    };
+    let job = singletons.job(job.retry(retry));
+    timer.add(job.unwrap()).await.unwrap();
+    timer.start().await.unwrap();
+    let scheduler = singletons.start().await.unwrap();
+    pass(3).await;
+    let lines = scheduler.history(None, 100).await.unwrap();
+    let told = |job: &str, attempt: u32| {
+        let line = lines
+            .iter()
+            .find(|line| line.job == job && line.attempt == attempt);
+        let line = line.unwrap_or_else(|| panic!("{lines:#?}"));
+        (line.outcome, line.reason.clone().unwrap_or_default())
+    };
+    assert_eq!(
+        told("failing", 1),
+        (Outcome::Failed, "the database is away".to_owned())
+    );
+    let (outcome, reason) = told("panicking", 1);
+    assert_eq!(outcome, Outcome::Failed);
+    assert!(reason.contains("not today"), "{reason}");
+    assert_eq!(told("panicking", 2).0, Outcome::Succeeded, "by no callback");
+    scheduler.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_that_is_taken_from_its_job_scheduler_is_not_claimed_any_more() {
+    let (store, notes) = (SharedStore::memory(), Notes::default());
+    let mut singletons = Singletons::new(replica(&store, "one"));
+    let timer = JobScheduler::new().await.unwrap();
+    let job = singletons.job(noting("tick", "* * * * * *", &notes));
+    let id = timer.add(job.unwrap()).await.unwrap();
+    let other = Notes::default();
+    let job = singletons.job(noting("other", "* * * * * *", &other));
+    timer.add(job.unwrap()).await.unwrap();
+    timer.start().await.unwrap();
+    let scheduler = singletons.start().await.unwrap();
+    pass(3).await;
+    timer.remove(&id).await.unwrap();
+    pass(2).await;
+    let before = (notes.all().len(), other.all().len());
+    assert!(before.0 > 0);
+    pass(3).await;
+    assert_eq!(notes.all().len(), before.0);
+    assert!(other.all().len() > before.1, "the other one goes on");
+    timer.clone().shutdown().await.unwrap();
+    pass(2).await;
+    let before = other.all().len();
+    pass(3).await;
+    assert_eq!(other.all().len(), before, "no timer, no jobs");
+    scheduler.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_of_the_builder_needs_no_job_scheduler() {
+    let (store, notes) = (SharedStore::memory(), Notes::default());
+    let builder = replica(&store, "one").job(noting("own", "* * * * * *", &notes));
+    let singletons = Singletons::new(builder);
+    let scheduler = singletons.start().await.unwrap();
+    pass(3).await;
+    assert!(notes.all().len() >= 2);
+    scheduler.shutdown().await.unwrap();
+}
+
+/// One call that comes through has all jobs looked at.
+#[tokio::test]
+async fn what_a_channel_that_is_too_small_drops_is_run_even_so() {
+    const JOBS: usize = 60;
+    let store = SharedStore::memory();
+    let timer = JobScheduler::new_with_channel_size(8).await.unwrap();
+    let mut singletons = Singletons::new(replica(&store, "one"));
+    let plain = Notes::default();
+    for number in 0..JOBS {
+        let name = format!("job{number}");
+        let job = singletons.singleton(name, "* * * * * *", |_| async { Ok::<_, Error>(()) });
+        timer.add(job.unwrap()).await.unwrap();
+    }
+    for _ in 0..JOBS {
+        let called = plain.clone();
+        let job = Timed::new_async("* * * * * *", move |_, _| {
+            called.add(format!("{}", SystemClock.wall().as_second()));
+            Box::pin(async {})
+        });
+        timer.add(job.unwrap()).await.unwrap();
+    }
+    let scheduler = singletons.start().await.unwrap();
+    timer.start().await.unwrap();
+    pass(10).await;
+    let lines = scheduler.history(None, 10_000).await.unwrap();
+    let all = by_instant(&lines);
+    assert!(all.values().all(|ends| *ends == [Outcome::Succeeded]));
+    assert!(all.len() >= 8 * JOBS, "{}", all.len());
+    eprintln!(
+        "{JOBS} jobs each second for 10 s: {} runs as singletons, {} as they are",
+        all.len(),
+        plain.all().len()
+    );
+    scheduler.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_at_the_line_or_at_the_start() {
+    let mut singletons = Singletons::new(replica(&SharedStore::memory(), "one"));
+    let nothing = |_| async { Ok::<_, Error>(()) };
+    let both = singletons.singleton("a", "0 0 0 13 * 5", nothing);
+    let told = both.err().unwrap().to_string();
+    assert!(
+        told.starts_with("job `a`, `schedule`: both a day of the month"),
+        "{told}"
+    );
+    let never = singletons.singleton("b", "0 0 0 30 2 *", nothing);
+    assert!(never.is_ok(), "the other crate takes it, and forgets it");
+    let told = singletons.start().await.unwrap_err().to_string();
+    assert!(told.starts_with("job `b`, `schedule`: "), "{told}");
+}
