@@ -118,12 +118,12 @@ async fn a_minority_of_a_quorum_that_dies_costs_nobody_a_lease() {
     );
     let lease = has(one.lease("a").ttl(TTL)).await;
     let waiting = tokio::spawn(two.lease("a").ttl(TTL).acquire_within(LONG));
-    for at in 0..2 {
-        servers[at].kill();
+    for server in servers.iter_mut().take(2) {
+        server.kill();
         tokio::time::sleep(TTL).await;
         lease.check().expect("a majority renews it");
         assert!(!waiting.is_finished());
-        servers[at].restart();
+        server.restart();
         // It counts again when it has caught up with the others.
         tokio::time::sleep(TTL).await;
     }

@@ -29,7 +29,7 @@ fn storm(seed: u64, faults: Faults) -> Seen {
     world.calm();
     // All have their turn within what all of them use, and a lease that somebody left behind.
     world.run(60 * LONGEST_USE_MS + 60_000);
-    assert_eq!(world.waiting(), [], "seed {seed}, at {}", world.now_ms());
+    assert_eq!(world.waiting(), [], "seed {seed}, at {}", world.now_ms);
     // What a crash has left behind, or a request that came twice, stands in nobody's way for long.
     world.wants(0, &["a", "b", "c"], Mode::Exclusive, 0);
     world.run(15_000);

@@ -128,7 +128,7 @@ pub(super) struct World {
     pub(super) chance: Chance,
     pub(super) faults: Faults,
     pub(super) seen: Seen,
-    now_ms: u64,
+    pub(super) now_ms: u64,
     hand: Arc<Hand>,
     store: MemoryStore,
     empty: Image,
@@ -491,13 +491,9 @@ impl World {
         }
     }
 
-    /// How many names somebody has or wants.
+    /// How many names are written down.
     pub(super) fn names(&self) -> usize {
         let names = self.store.names().now_or_never().expect("no wait");
         names.expect("the memory store answers").answer.len()
-    }
-
-    pub(super) fn now_ms(&self) -> u64 {
-        self.now_ms
     }
 }
