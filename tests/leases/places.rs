@@ -14,7 +14,7 @@ pub(crate) struct Place {
     _parts: Parts,
 }
 
-#[allow(dead_code, reason = "they are there as long as the place")]
+#[expect(dead_code, reason = "they are there as long as the place")]
 enum Parts {
     Shared,
     File(TempDir),
