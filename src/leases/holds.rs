@@ -129,8 +129,6 @@ pub struct Granted {
 pub struct Trust {
     /// Nothing may be done under it after that.
     pub until: BootTime,
-    /// How long it lasts from one renewal to the next.
-    pub ttl: Duration,
 }
 
 /// For how long somebody waits.

@@ -271,7 +271,7 @@ impl Holds {
             renew_at,
             leaves: false,
         };
-        let trust = Trust { until: trust, ttl };
+        let trust = Trust { until: trust };
         self.tell(id, Word::Granted(Granted { token, trust }));
         self.plan(id, Some(renew_at), now);
     }
@@ -307,7 +307,7 @@ impl Holds {
             self.leave(id, now);
             return;
         }
-        self.tell(id, Word::Trusted(Trust { until, ttl }));
+        self.tell(id, Word::Trusted(Trust { until }));
         self.plan(id, Some(next), now);
     }
 
