@@ -13,6 +13,7 @@
 # make chaos   real replicas under faults at random for MINUTES (10); SEED=n plays one seed again
 # make soak    a fleet at its daily work for MINUTES (30): does it stay as small as it began?
 # make model   the lease protocol searched state by state: what holds, and what falls without a guard
+# make semver  does the library break those who use it? BASELINE=REV is what it is compared with
 # make deb     the Debian package, into target/debian; scripts/install-test-tools has what it takes
 # make manifests   deploy/kubernetes anew, from the chart
 # make image-check the static program, run in a root that holds what the image holds; as root
@@ -28,7 +29,7 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Not DATABASE_URL of the caller's environment: that may well be of another project.
 SHOP ?= $(CURDIR)/var/shop.db
 
-.PHONY: run status audit demo build check test fmt clippy shellcheck tests simulate mutants doc bench manifests image-check deb differential chaos soak fuzz model
+.PHONY: run status audit demo build check test fmt clippy shellcheck tests aside simulate mutants doc bench manifests image-check semver deb differential chaos soak fuzz model
 
 # Jobs find their programs on PATH, and jobs.toml hands DATABASE_URL on to them.
 run audit: export PATH := $(BIN):$(PATH)
@@ -60,15 +61,27 @@ test:
 	scripts/install-test-tools
 	$(MAKE) check
 
-check: fmt clippy shellcheck tests simulate mutants doc
+TESTS := $(CARGO) test --workspace --exclude soloist-simulation $(FEATURES)
+
+# The tests mostly wait. What only computes is done meanwhile, and told when it is over.
+check: fmt shellcheck
+	$(TESTS) --no-run
+	$(MAKE) --no-print-directory -j2 tests aside
+
+# In a place of its own: a test that builds would wait for the lints.
+aside: export CARGO_TARGET_DIR := target/aside
+aside:
+	@mkdir -p target
+	@nice -n 19 $(MAKE) --no-print-directory -j1 simulate mutants clippy doc >target/aside.log 2>&1; \
+	    status=$$?; cat target/aside.log; exit $$status
 
 fmt:
 	$(CARGO) fmt --all --check
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
-	for store in "" redis sqlite tls tokio-cron-scheduler; do \
-	    $(CARGO) clippy -p soloist --no-default-features --features "$$store" -- -D warnings || exit 1; \
+	for features in "" redis sqlite tls,tokio-cron-scheduler; do \
+	    $(CARGO) clippy -p soloist --no-default-features --features "$$features" -- -D warnings || exit 1; \
 	done
 
 # Only where shellcheck is installed: the scripts are few, and no reason to demand it.
@@ -80,7 +93,7 @@ shellcheck:
 	fi
 
 tests:
-	$(CARGO) test --workspace --exclude soloist-simulation $(FEATURES) -- --show-output
+	$(TESTS) -- --show-output
 
 # As quick as what is shipped, with all checks of arithmetic; deliberate faults are compiled in, and off.
 SIMULATION := RUSTFLAGS="$(RUSTFLAGS) --cfg soloist_mutants" CARGO_TARGET_DIR=target/simulation $(CARGO)
@@ -128,6 +141,11 @@ manifests:
 
 image-check:
 	@CARGO="$(CARGO)" scripts/check-image
+
+# Needs cargo-semver-checks. BASELINE is what was released last.
+semver:
+	$(CARGO) semver-checks -p soloist --baseline-rev $(BASELINE) --only-explicit-features \
+	    --features redis,sqlite,tls,tokio-cron-scheduler
 
 deb:
 	@CARGO="$(CARGO)" scripts/package

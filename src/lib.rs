@@ -45,7 +45,7 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | say what runs, when, and what becomes of failures | [`Job`] |
+//! | say what runs, when, and what becomes of failures | [`Job`], [`Calendar`] |
 //! | say where: the store, the namespace, who this is | [`Builder`] |
 //! | write a job that stops in time, and fence its writes | [`Context`] |
 //! | trigger, pause, resume, kill; how jobs stand; the past | [`Handle`] |
@@ -96,7 +96,8 @@ macro_rules! mutant {
 
 // Dependencies run one way: `cli → daemon → http → driver → {store, runner, clock} → scheduler`,
 // `cli → import → config → jobs → scheduler` and `embed → {driver, orders, store, jobs}`; `store_url`
-// and `clock` are leaves that store and config share, `tls_trouble` is one of store and guardian; `why`
+// and `clock` are leaves that store and config share, `own_thread` is one of store, embed and leases,
+// `tls_trouble` one of store and guardian; `why`
 // knows `store` and `scheduler`; `verify` starts replicas from outside, and knows what it takes to judge
 // them. `tests/tidy.rs` holds it.
 
@@ -141,6 +142,7 @@ pub mod mutants;
 #[cfg(feature = "daemon")]
 mod notify;
 mod orders;
+mod own_thread;
 #[cfg(feature = "daemon")]
 #[doc(hidden)]
 pub mod runner;
@@ -168,8 +170,8 @@ pub use crate::clock::{Clock, ManualClock, SystemClock};
 #[cfg(feature = "tokio-cron-scheduler")]
 pub use crate::embed::Singletons;
 pub use crate::embed::{
-    AttemptId, Builder, CancelReason, Cancelled, Context, EndedAttempt, Error, Event, Events,
-    Fault, Faults, Handle, Job, JobStatus, LastAttempt, Paused, ReplicaStatus, Scheduler,
+    AttemptId, Builder, Calendar, CancelReason, Cancelled, Context, EndedAttempt, Error, Event,
+    Events, Fault, Faults, Handle, Job, JobStatus, LastAttempt, Paused, ReplicaStatus, Scheduler,
     SharedStore, Shutdown, State, Status,
 };
 pub use crate::scheduler::job::OnCrash;

@@ -49,11 +49,59 @@ pub enum Mutant {
     NoKillMargin,
     /// A grant whose answer was lost is not told again.
     ForgetsWhoAsked,
+
+    // Of named leases alone.
+    /// A grant that is told again is trusted as one that was just made.
+    ToldAgainIsNew,
+    /// A release is sent before the answer to what asked for the hold.
+    LeavesUnheard,
+    /// A holder that is named dead is, though it has renewed its lease since it was watched.
+    DeadByName,
+    /// Nobody waits for those who came first.
+    PassesTheLine,
+    /// Who shares is let in beside who has it alone.
+    SharesWithOne,
+    /// Of several names those are taken that are free, and the others waited for.
+    OneByOne,
+    /// A renewal is believed, whoever has the name.
+    RenewsAnybody,
+    /// A renewal writes anew what was lost or taken over, also outside of a grace window.
+    WritesAnewAnytime,
+    /// In a grace window a renewal writes a hold anew over one that was granted since.
+    WritesOverNewer,
+    /// A place in line that nobody keeps is never given up.
+    PlacesStay,
+    /// Who lost its place comes last.
+    ComesLast,
+    /// Nobody is told that it is its turn.
+    TellsNobody,
+    /// Who waits asks again only when it is told to.
+    WaitsForNews,
+    /// Who is let in again gets a token of its own.
+    TokenOfItsOwn,
+    /// Who gives back one of its holds gives back all.
+    FreesAll,
+    /// Who shares and wants it alone waits for the others who share.
+    RisesAndWaits,
+    /// What the dead had, and nobody wants, stays.
+    NeverSweeps,
+    /// A request is heeded also when it comes after its own deadline.
+    LateCounts,
+    /// Who doesn't wait has what is past its deadline, as soon as it sees it so.
+    OverdueAtOnce,
+    /// A client doesn't tell which tokens it has seen.
+    FloorUntold,
+    /// A turn is missed that comes while its hold is being asked for.
+    MissesItsTurn,
+    /// A window without grants lasts for as long as the lease of whoever notices the loss, however short.
+    ShortWindow,
+    /// A client that has seen a window without grants forgets it.
+    ForgetsTheWindow,
 }
 
 impl Mutant {
-    /// All of them.
-    pub const ALL: [Self; 19] = [
+    /// Those that storms of jobs have to find.
+    pub const OF_JOBS: [Self; 19] = [
         Self::ReleaseByAnyone,
         Self::ForgetsWhatRan,
         Self::GrantsEarly,
@@ -74,13 +122,47 @@ impl Mutant {
         Self::NoKillMargin,
         Self::ForgetsWhoAsked,
     ];
+
+    /// Those that worlds of named leases have to find: rules of their own, and those that they share with
+    /// jobs.
+    pub const OF_LEASES: [Self; 29] = [
+        Self::NoGrace,
+        Self::BelievesTheClock,
+        Self::TakesWhatItSees,
+        Self::TokenCounts,
+        Self::DeadlineStands,
+        Self::TrustsTheAnswer,
+        Self::ToldAgainIsNew,
+        Self::LeavesUnheard,
+        Self::DeadByName,
+        Self::PassesTheLine,
+        Self::SharesWithOne,
+        Self::OneByOne,
+        Self::RenewsAnybody,
+        Self::WritesAnewAnytime,
+        Self::WritesOverNewer,
+        Self::PlacesStay,
+        Self::ComesLast,
+        Self::TellsNobody,
+        Self::WaitsForNews,
+        Self::TokenOfItsOwn,
+        Self::FreesAll,
+        Self::RisesAndWaits,
+        Self::NeverSweeps,
+        Self::LateCounts,
+        Self::OverdueAtOnce,
+        Self::FloorUntold,
+        Self::MissesItsTurn,
+        Self::ShortWindow,
+        Self::ForgetsTheWindow,
+    ];
 }
 
 thread_local! {
     static ON: Cell<Option<Mutant>> = const { Cell::new(None) };
 }
 
-/// From now on this thread's schedulers and stores have this fault, or none.
+/// From now on this thread's schedulers, clients and stores have this fault, or none.
 pub fn turn_on(mutant: Option<Mutant>) {
     ON.set(mutant);
 }

@@ -6,12 +6,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{
     ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
 };
 use clap_complete::Shell;
 
+mod dashes;
+mod empty;
 mod healthcheck;
 mod import;
 mod lock;
@@ -71,7 +74,8 @@ impl Args {
 
     fn parse(words: &[OsString]) -> Result<Self, clap::Error> {
         let mut command = Self::command();
-        let mut matches = command.try_get_matches_from_mut(words)?;
+        let read = command.try_get_matches_from_mut(words);
+        let mut matches = read.map_err(|error| dashes::explained(&command, words, error))?;
         let on_command_line = |matches: &ArgMatches| {
             let source = matches.value_source(STORE);
             source == Some(ValueSource::CommandLine)
@@ -79,8 +83,16 @@ impl Args {
         let compare = matches
             .subcommand()
             .is_some_and(|(_, own)| on_command_line(own));
+        let empty = empty::flag(&matches);
         let mut args =
             Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
+        if let Some(flag) = empty {
+            let message = format!(
+                "`--{flag}` is empty: name one, or leave the flag out to go by SOLOIST_{} or the table",
+                flag.to_uppercase()
+            );
+            return Err(command.error(ErrorKind::InvalidValue, message));
+        }
         if let Command::Check(check) = &mut args.command {
             check.compare = compare;
         }
@@ -242,13 +254,7 @@ pub(crate) enum Command {
                       Exits with the command's own code.")]
     RunOnce(RunOnceArgs),
     /// Run any command under a lease: flock(1) across hosts.
-    #[command(
-        after_help = "Examples:\n  soloist lock migrate --wait 5m -- ./migrate.sh\n  \
-                      soloist lock --shared catalogue -- ./read-catalogue\n  \
-                      soloist lock stock:42 order:7 -- ./move\n\n\
-                      The command gets SOLOIST_FENCING_TOKEN, and reads and writes what this would. Below it, `soloist lock` is let in again to the names it has.\n\n\
-                      Exits with the command's own code, or 128 and the number of the signal that ended it; with 1 when the lease was lost, or somebody else has it and the wait is over (--conflict-exit-code); with 126 and 127 when the command can't be run, or is not there."
-    )]
+    #[command(override_usage = lock::USAGE, after_help = lock::AFTER_HELP)]
     Lock(LockArgs),
     /// Test soloist against your own store: replicas that are killed, frozen and cut off, and what held.
     #[command(after_help = "Example: soloist verify --store redis://redis:6379\n\n\

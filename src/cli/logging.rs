@@ -140,7 +140,11 @@ fn default_level(command: &Command) -> &'static str {
         // So with those that write something down and go.
         Command::Trigger(_) | Command::Pause(_) | Command::Resume(_) | Command::Kill(_) => "warn",
         // The command's own output is what counts.
-        Command::Lock(_) => "warn,soloist::store::redis::health=error",
+        Command::Lock(args) if args.quiet => "error",
+        Command::Lock(_) => {
+            // It says itself that the store is away.
+            "warn,soloist::store::redis::health=error,soloist::store::redis::link=error"
+        }
         // What of the store is to be said is in the verdict.
         Command::Verify(_) => "error",
         // What it runs is told, and not how the store is set up.

@@ -32,12 +32,17 @@ mod tags;
 mod verify;
 mod why;
 
+use rustix::process::{Resource, getpid, getrlimit, setrlimit};
+
 use args::{Args, Command, Global};
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::guardian::GUARDIAN_VARIABLE;
 use crate::scheduler::time::Timestamp;
 use crate::verify::part;
+
+/// What a shell adds to the number of the signal that ended a command.
+const SIGNALED: i32 = 128;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +57,9 @@ pub(crate) enum Exit {
     StoreUnreachable,
     /// A job's own code, passed on.
     OfJob(u8),
+    /// By the signal that told it to stop, so that a shell knows: it ends its loop at Ctrl-C
+    /// (<https://www.cons.org/cracauer/sigint.html>).
+    BySignal(i32),
 }
 
 impl Exit {
@@ -72,6 +80,10 @@ impl From<Exit> for ExitCode {
             Exit::Usage => ExitCode::from(2),
             Exit::StoreUnreachable => ExitCode::from(3),
             Exit::OfJob(code) => ExitCode::from(code),
+            // As a shell would say it.
+            Exit::BySignal(signal) => {
+                u8::try_from(SIGNALED + signal).map_or(ExitCode::FAILURE, ExitCode::from)
+            }
         }
     }
 }
@@ -93,12 +105,30 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let _written_at_the_end = match logging::start(&args.global, &args.command) {
+    let written_at_the_end = match logging::start(&args.global, &args.command) {
         Ok(guard) => guard,
         Err(exit) => return exit.into(),
     };
     tracing::debug!(version = env!("CARGO_PKG_VERSION"), "starting");
-    dispatch(&args.global, &args.command).into()
+    let exit = dispatch(&args.global, &args.command);
+    drop(written_at_the_end);
+    if let Exit::BySignal(signal) = exit {
+        end_by(signal);
+    }
+    exit.into()
+}
+
+/// Ends this process by a signal; returns where that can't be, as for the first process of a
+/// container.
+fn end_by(signal: i32) {
+    if getpid().is_init() {
+        return;
+    }
+    // SIGQUIT is for whoever runs the command; this process is no riddle.
+    let mut limit = getrlimit(Resource::Core);
+    limit.current = Some(0);
+    let _ = setrlimit(Resource::Core, limit);
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
 }
 
 fn dispatch(global: &Global, command: &Command) -> Exit {

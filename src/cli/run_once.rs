@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::args::{Global, RunOnceArgs};
 use super::settings::Settings;
-use super::{Exit, complain, print_error, run, store};
+use super::{Exit, SIGNALED, complain, print_error, run, store};
 use crate::clock::SystemClock;
 use crate::config::{Config, Strictness};
 use crate::daemon::signals::{self, Hangup};
@@ -16,9 +16,6 @@ use crate::runner::OutputMode;
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{AttemptDetail, Outcome};
 use crate::scheduler::{self, Notice, Purpose};
-
-/// What a shell adds to the number of the signal that ended a command.
-const SIGNALED: i32 = 128;
 
 /// What became of the run.
 #[derive(Debug)]

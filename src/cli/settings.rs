@@ -1,7 +1,7 @@
 //! What holds for a command: flag, `SOLOIST_*` variable, file, default, in this order.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::args::Global;
@@ -60,6 +60,18 @@ impl Settings {
     pub(crate) fn load_for_store(
         global: &Global,
     ) -> Result<(SchedulerConfig, Option<Config>), Exit> {
+        Self::load_to_ask(global, false)
+    }
+
+    /// The same for a command that has nothing to do with jobs: a table without any will do.
+    pub(crate) fn load_for_leases(global: &Global) -> Result<SchedulerConfig, Exit> {
+        Self::load_to_ask(global, true).map(|(scheduler, _)| scheduler)
+    }
+
+    fn load_to_ask(
+        global: &Global,
+        no_jobs: bool,
+    ) -> Result<(SchedulerConfig, Option<Config>), Exit> {
         let mut scheduler = SchedulerConfig::default();
         let (mut table, mut broken_at) = (None, None);
         if self::table(global).is_some() || Path::new(DEFAULT_TABLE).exists() {
@@ -67,6 +79,7 @@ impl Settings {
             let given = Given {
                 store: given(global.store.as_ref()).is_some(),
                 namespace: given(global.namespace.as_ref()).is_some(),
+                no_jobs,
             };
             match with_accounts(|accounts| config::load_to_ask(&path, accounts, given)) {
                 Ok(config) => {
@@ -74,8 +87,12 @@ impl Settings {
                     table = Some(config);
                 }
                 Err(broken) => {
+                    let is_enough = no_jobs && broken.lacks_jobs_alone;
+                    if is_enough && broken.connection.is_none() && !given.is_all() {
+                        return Err(names_no_store(&path));
+                    }
                     scheduler = without_jobs(*broken, given)?;
-                    broken_at = Some(path);
+                    broken_at = (!is_enough).then_some(path);
                 }
             }
         } else if given(global.store.as_ref()).is_none() {
@@ -85,16 +102,53 @@ impl Settings {
         }
         override_by(global, &mut scheduler)?;
         if let Some(path) = broken_at {
-            tell_without(&path, &scheduler);
+            tell_without(&path, &scheduler, no_jobs);
         }
         Ok((scheduler, table))
     }
 }
 
+/// What a `soloist` below this process is to be told, so that it goes to the same store. What was
+/// named by flag or variable is; what ./jobs.toml says, any that runs there reads for itself, and may
+/// hold a secret that was never in an environment.
+pub(crate) fn passed_on(global: &Global, scheduler: &SchedulerConfig) -> BTreeMap<String, String> {
+    let mut variables = BTreeMap::new();
+    let mut tell = |name: &str, value: String| variables.insert(name.to_owned(), value);
+    let store = given(global.store.as_ref());
+    if let Some(store) = store {
+        tell("SOLOIST_STORE", from_anywhere(store));
+    }
+    // The namespace goes with the store: either alone would name another place.
+    if store.is_some() || given(global.namespace.as_ref()).is_some() {
+        tell("SOLOIST_NAMESPACE", scheduler.namespace.clone());
+    }
+    let table = table(global).and_then(|path| std::path::absolute(path).ok());
+    if let Some(table) = table.as_ref().and_then(|path| path.to_str()) {
+        tell("SOLOIST_CONFIG", table.to_owned());
+    }
+    variables
+}
+
+/// A store's URL that means the same in another directory.
+fn from_anywhere(store: &str) -> String {
+    let path = store.strip_prefix("sqlite:");
+    let path = path.and_then(|path| std::path::absolute(path).ok());
+    match path.as_ref().and_then(|path| path.to_str()) {
+        Some(path) => format!("sqlite:{path}"),
+        None => store.to_owned(),
+    }
+}
+
+/// Says that a table, which has no jobs either, names no store: it may have been cut off.
+fn names_no_store(path: &Path) -> Exit {
+    let message = format!("`{}` names no store", path.display());
+    let hint = "name one in it, `store = \"redis://HOST:PORT\"` in [scheduler], or by `--store`";
+    complain(Exit::Usage, &message, Some(hint))
+}
+
 /// What a broken table says of the store, where it says all that is needed.
 fn without_jobs(broken: Broken, given: Given) -> Result<SchedulerConfig, Exit> {
-    let is_all_given = given.store && given.namespace;
-    let unneeded = is_all_given.then(SchedulerConfig::default);
+    let unneeded = given.is_all().then(SchedulerConfig::default);
     let Some(scheduler) = broken.connection.or(unneeded) else {
         show(&broken.error.0);
         print_error(
@@ -106,10 +160,14 @@ fn without_jobs(broken: Broken, given: Given) -> Result<SchedulerConfig, Exit> {
 }
 
 /// Says that a table is broken, and how it is gone without.
-fn tell_without(path: &Path, scheduler: &SchedulerConfig) {
+fn tell_without(path: &Path, scheduler: &SchedulerConfig, no_jobs: bool) {
     let store = scheduler.store.as_deref().map(store_url::redact);
+    let without = match no_jobs {
+        true => "",
+        false => ", without the jobs' schedules",
+    };
     print_error(&format!(
-        "warning: {} can't be used, so that this goes by the store alone ({}, namespace {}), without the jobs' schedules; `soloist check` tells why\n",
+        "warning: {} can't be used, so that this goes by the store alone ({}, namespace {}){without}; `soloist check` tells why\n",
         path.display(),
         store.unwrap_or_default(),
         scheduler.namespace

@@ -25,6 +25,11 @@ impl Timer {
         Self(Kind::Manual(timer))
     }
 
+    /// It goes by the host's clock, at the pace of everything else.
+    pub(crate) fn is_of_host(&self) -> bool {
+        matches!(self.0, Kind::Host(_))
+    }
+
     /// Completes at `at`, at once if that has passed; never for `None`. Cancel safe.
     pub async fn sleep_until(&mut self, at: Option<BootTime>) {
         match &mut self.0 {

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use super::diagnostics::{Error, Problems};
+use super::diagnostics::{Diagnostic, Error, Problems, Severity};
 use super::file::read_main;
 use super::identity::Accounts;
 use super::keys::TABLES;
@@ -36,6 +36,15 @@ pub(crate) struct Given {
     pub(crate) store: bool,
     /// The namespace.
     pub(crate) namespace: bool,
+    /// That nobody wants jobs of it: without any it is whole.
+    pub(crate) no_jobs: bool,
+}
+
+impl Given {
+    /// That nothing of the table is needed.
+    pub(crate) fn is_all(self) -> bool {
+        self.store && self.namespace
+    }
 }
 
 /// A table that can't be used.
@@ -45,6 +54,8 @@ pub(crate) struct Broken {
     pub(crate) error: Error,
     /// What it says of the store all the same; none where that can't be told.
     pub(crate) connection: Option<SchedulerConfig>,
+    /// All that is wrong with it is that it has no jobs.
+    pub(crate) lacks_jobs_alone: bool,
 }
 
 /// Loads a table for a command that only talks to the store.
@@ -53,12 +64,37 @@ pub(crate) fn load_to_ask(
     accounts: Accounts<'_>,
     given: Given,
 ) -> Result<Config, Box<Broken>> {
-    let broken = |error, connection| Box::new(Broken { error, connection });
     // Once: it may be a pipe.
-    let source = read_main(path).map_err(|error| broken(error, None))?;
+    let unread = |error| {
+        Box::new(Broken {
+            error,
+            connection: None,
+            lacks_jobs_alone: false,
+        })
+    };
+    let source = read_main(path).map_err(unread)?;
     let (name, host) = (path.display().to_string(), Host::here(accounts));
-    parse(&source, &name, &host, Strictness::Look)
-        .map_err(|error| broken(error, read(&source, &name, &host, given)))
+    parse(&source, &name, &host, Strictness::Look).map_err(|error| {
+        Box::new(Broken {
+            lacks_jobs_alone: lacks_jobs_alone(&error, &source),
+            error,
+            connection: read(&source, &name, &host, given),
+        })
+    })
+}
+
+/// Whether the one error of a text is that there are no jobs. It is told whenever there are none in
+/// it and what it includes, and stands in no place of a file.
+fn lacks_jobs_alone(error: &Error, source: &str) -> bool {
+    let is_error = |one: &&Diagnostic| one.severity == Severity::Error;
+    let mut errors = error.0.diagnostics().iter().filter(is_error);
+    let is_of_file = errors.next().is_some_and(|only| only.span.is_none());
+    let table = DeTable::parse(source).ok();
+    let jobs = table.as_ref().and_then(|table| jobs_of(table.get_ref()));
+    is_of_file
+        && errors.next().is_none()
+        && table.is_some()
+        && jobs.is_none_or(|jobs| jobs.is_empty())
 }
 
 /// Reads it from a text; none where it can't be told for sure what the text says of it.
@@ -72,7 +108,7 @@ pub(super) fn read(
     let file = reader.map.add(path.into(), source.into());
     let table = syntax::parse(&file, &mut reader.problems, &mut reader.secrets);
     if !reader.problems.has_errors() {
-        let may_lack_it = means_the_default(&table);
+        let may_lack_it = means_the_default(&table, given);
         return read_section(&mut reader, &own_table(table)?, path, given, may_lack_it);
     }
     if table.iter().any(|(key, _)| is_slip(key.get_ref())) {
@@ -92,12 +128,15 @@ pub(super) fn read(
 
 /// Whether a table that names no namespace means the default: it has jobs, so that it isn't the
 /// beginning of one that was cut off, and the key stands nowhere else.
-fn means_the_default(table: &DeTable<'_>) -> bool {
-    let jobs = table.iter().find(|(key, _)| key.get_ref() == "jobs");
-    let jobs = jobs.and_then(|(_, jobs)| jobs.get_ref().as_table());
+fn means_the_default(table: &DeTable<'_>, given: Given) -> bool {
+    let has_jobs = jobs_of(table).is_some_and(|jobs| !jobs.is_empty());
     let mut others = table.iter().filter(|(key, _)| key.get_ref() != OWN);
-    jobs.is_some_and(|jobs| !jobs.is_empty())
-        && !others.any(|(_, other)| has_strayed(other.get_ref()))
+    (has_jobs || given.no_jobs) && !others.any(|(_, other)| has_strayed(other.get_ref()))
+}
+
+fn jobs_of<'t, 's>(table: &'t DeTable<'s>) -> Option<&'t DeTable<'s>> {
+    let jobs = table.iter().find(|(key, _)| key.get_ref() == "jobs");
+    jobs.and_then(|(_, jobs)| jobs.get_ref().as_table())
 }
 
 /// Whether the key stands somewhere in a value.
@@ -257,7 +296,7 @@ mod tests {
     fn what_is_known_from_elsewhere_need_not_be_right() {
         let store = Given {
             store: true,
-            namespace: false,
+            ..Given::default()
         };
         let told_of = |source, given| told(source, given).map(|(namespace, _)| namespace);
         let source = "[scheduler]\nstore = \"redis://${NOWHERE}\"\nnamespace = \"shop\"\n";
@@ -265,9 +304,29 @@ mod tests {
         let source = "[scheduler]\nnamespace = \"a b\"\nstore = \"redis://h\"\n";
         assert_eq!(told_of(source, store), None);
         let namespace = Given {
-            store: false,
             namespace: true,
+            ..Given::default()
         };
         assert!(told_of(source, namespace).is_some());
+    }
+
+    #[test]
+    fn who_wants_no_jobs_is_content_without_any_where_the_store_is_named() {
+        let unneeded = Given {
+            no_jobs: true,
+            ..Given::default()
+        };
+        let unnamed = Some(("default".to_owned(), Some("redis://h".to_owned())));
+        let named = "[scheduler]\nstore = \"redis://h\"\n";
+        assert_eq!(told(named, unneeded), unnamed);
+        for strayed in [
+            "",
+            "[scheduler]\nnamespace = \"shop\"\n",
+            &format!("{named}[defaults]\nnamespace = \"shop\"\n"),
+            &format!("{named}namspace = \"shop\"\n"),
+            &format!("{named}[jobs.x\n"),
+        ] {
+            assert_eq!(told(strayed, unneeded), None, "{strayed}");
+        }
     }
 }

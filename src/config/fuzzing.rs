@@ -5,8 +5,8 @@
 use toml::de::{DeTable, DeValue};
 use toml_writer::{ToTomlKey as _, ToTomlValue as _, TomlKeyBuilder, TomlStringBuilder};
 
-use super::calendars::ics;
 use super::{Config, Error, Host, Rendering, Severity, Strictness, parse};
+use crate::jobs::calendars::ics;
 use crate::scheduler::schedule::day_set::LAST_DAY;
 use crate::scheduler::time::Timestamp;
 

@@ -4,12 +4,14 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toml::de::DeValue;
 
 use super::connection::Given;
+use super::env::literal_parts;
 use super::keys::TLS_PREFIX;
 use super::listen::parse_listen;
 use super::names::nearest;
@@ -24,6 +26,9 @@ use crate::jobs::limits::{
 use crate::scheduler::job::check_name;
 use crate::scheduler::policy::Tags;
 use crate::store_url::{self, StoreUrlError, TlsFiles};
+
+/// What a value may stand in.
+const QUOTES: [char; 2] = ['"', '\''];
 
 /// `[scheduler]`, with every default filled in.
 #[derive(Clone, PartialEq, Eq)]
@@ -230,6 +235,7 @@ fn read_revision(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<u64> {
 }
 
 fn read_store(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<String> {
+    hide_refused(reader, entry);
     let text = reader.filled_text(entry)?;
     match check_store(&text.value) {
         Ok(()) => Some(text.value),
@@ -238,6 +244,32 @@ fn read_store(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<String> {
             None
         }
     }
+}
+
+/// Keeps what may be a password out of reports where the URL is none, as it is written.
+fn hide_refused(reader: &mut Reader<'_>, entry: &Entry<'_>) {
+    let is_refused = |url| store_url::check(url).is_err();
+    if !entry.value.get_ref().as_str().is_some_and(is_refused) {
+        return;
+    }
+    let span = entry.value.span();
+    let written = reader.map.text(&span);
+    let unquoted = written.trim_start_matches(QUOTES);
+    let start = written.len() - unquoted.len();
+    let secrets = store_url::secrets_of_refused(unquoted.trim_end_matches(QUOTES));
+    // A reference is no secret, and its name is what a message about it is for.
+    let hidden = literal_parts(written).into_iter().flat_map(|literal| {
+        let within = move |secret: &Range<usize>| {
+            let (from, to) = (secret.start + start, secret.end + start);
+            literal.start.max(from)..literal.end.min(to)
+        };
+        secrets.iter().map(within).collect::<Vec<_>>()
+    });
+    let hidden = hidden.filter(|part| !part.is_empty());
+    let hidden: Vec<_> = hidden
+        .map(|part| span.start + part.start..span.start + part.end)
+        .collect();
+    reader.secrets.extend(hidden);
 }
 
 /// Whether a text names a store that can be opened; if not, message and hint, without any secret.

@@ -154,8 +154,13 @@ mod tests {
         let owned = [ended(), ended()];
         let orphans = [ended(), ended()];
         let mut later = ended();
-        reap(&all_but(&[&orphans[0], &orphans[1]]));
-        assert!(orphans.iter().all(is_reaped));
+        // Again, as the list can lack some while other tests wait for their own children: in a
+        // daemon the next end has it read again.
+        let reaped = (0..1000).any(|_| {
+            reap(&all_but(&[&orphans[0], &orphans[1]]));
+            orphans.iter().all(is_reaped)
+        });
+        assert!(reaped);
         for mut child in owned {
             assert!(child.wait().unwrap().success());
         }

@@ -77,11 +77,16 @@ pub(crate) fn listen(hangup: Hangup, sender: mpsc::Sender<Request>) -> io::Resul
     Ok(())
 }
 
-/// Whether SIGHUP was ignored when this process started, as `nohup` has it. What can't be told
-/// counts as not ignored.
+/// Whether SIGHUP was ignored when this process started, as `nohup` has it.
 pub(crate) fn ignores_hangup() -> bool {
+    ignores(SIGHUP)
+}
+
+/// Whether this process ignores a signal, as whoever started it may have left it. What can't be told
+/// counts as not ignored.
+pub(crate) fn ignores(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

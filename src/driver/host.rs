@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{broadcast, mpsc};
 
 use super::CALL_TIMEOUT;
@@ -13,7 +14,7 @@ use super::attempts::Attempts;
 use super::call::{Call, Patience};
 use super::dispatcher::Hands;
 use crate::scheduler::lease::{Caller, RunId};
-use crate::scheduler::{Attempt, Ending, Event, Guard, StopReason};
+use crate::scheduler::{Attempt, Effect, Ending, Event, Guard, StopReason};
 use crate::store::{Store, StoreEvent};
 
 /// What a driver works with.
@@ -21,6 +22,8 @@ pub(super) struct HostHands {
     store: Arc<dyn Store>,
     attempts: Box<dyn Attempts>,
     sender: mpsc::UnboundedSender<Event>,
+    /// Where there has to be a turn before more to do is asked for, if not here.
+    claims_on: Option<Handle>,
 }
 
 impl HostHands {
@@ -34,7 +37,12 @@ impl HostHands {
             store,
             attempts,
             sender,
+            claims_on: None,
         }
+    }
+
+    pub(super) fn claim_on(&mut self, runtime: Handle) {
+        self.claims_on = Some(runtime);
     }
 
     /// An attempt has ended, as the dispatcher is about to be told.
@@ -61,10 +69,19 @@ impl HostHands {
 impl Hands for HostHands {
     fn call(&mut self, call: Call) {
         let (store, sender) = (Arc::clone(&self.store), self.sender.clone());
-        tokio::spawn(async move {
+        let claims = matches!(call.effect(), Effect::Claim(_));
+        let asked = async move {
             // The receiver lives as long as the loop; after it nobody wants to know.
             let _ = sender.send(call.make(&*store, Patience::Timeout).await);
-        });
+        };
+        match self.claims_on.as_ref().filter(|_| claims) {
+            Some(runtime) => {
+                // No more than to begin: whatever it holds on to meanwhile others wait for.
+                let here = Handle::current();
+                runtime.spawn(async move { drop(here.spawn(asked)) });
+            }
+            None => drop(tokio::spawn(asked)),
+        }
     }
 
     fn start(&mut self, attempt: Attempt) {

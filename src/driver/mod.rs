@@ -24,6 +24,7 @@ mod waiting;
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -96,6 +97,13 @@ impl Driver {
     /// Lets somebody look on.
     pub fn observed_by(mut self, observer: Box<dyn Observer>) -> Self {
         self.dispatcher.observe(observer);
+        self
+    }
+
+    /// Has it ask for more to do when another runtime than its own, on which that is to run, has a
+    /// turn for it: one that is busy takes nothing that it can't begin, while what it has is renewed.
+    pub fn claiming_on(mut self, runtime: Handle) -> Self {
+        self.hands.claim_on(runtime);
         self
     }
 

@@ -13,9 +13,10 @@ use uuid::Uuid;
 
 use super::check::{self, Defaults, Findings};
 use super::error::{Error, Faults};
-use super::events::Subscribers;
+use super::events::{Events, Subscribers};
 use super::functions::Functions;
 use super::handle::{Handle, Scheduler};
+use super::home::Home;
 use super::job::Job;
 use super::store::SharedStore;
 use super::supervisor;
@@ -27,9 +28,9 @@ use crate::scheduler::lease::Replica;
 use crate::scheduler::policy::Tags;
 use crate::scheduler::{Purpose, Settings, draw_replica_id};
 use crate::store::{self, Store};
-use crate::store_url::StoreOptions;
 #[cfg(feature = "tls")]
 use crate::store_url::TlsFiles;
+use crate::store_url::{StoreOptions, redact};
 
 /// The namespace where none is named, as in jobs.toml.
 const NAMESPACE: &str = "default";
@@ -52,6 +53,7 @@ pub struct Builder {
     revision: Option<u64>,
     clock: Arc<dyn Clock>,
     jobs: Vec<Job>,
+    subscribers: Subscribers,
 }
 
 /// The store.
@@ -76,6 +78,7 @@ impl Builder {
             revision: None,
             clock: Arc::new(SystemClock),
             jobs: Vec::new(),
+            subscribers: Subscribers::default(),
         }
     }
 
@@ -199,17 +202,27 @@ impl Builder {
         self
     }
 
-    /// Checks all that was said, and sets to work, on the runtime that it is called on: one with I/O
-    /// and time enabled. A store that is away is waited for in the background: whether it is there,
-    /// [`Event::Ready`](crate::Event::Ready) says.
+    /// What is going to happen, from the start on. [`Scheduler::events`] tells what happens after it
+    /// was asked for: [`Event::Ready`](crate::Event::Ready) may have been before that.
+    pub fn events(&self) -> Events {
+        self.subscribers.subscribe()
+    }
+
+    /// Checks all that was said, and sets to work. Functions run on the runtime that it is called on,
+    /// with which the scheduler ends; itself it has a thread. A store that is away is waited for in
+    /// the background: whether it is there, [`Event::Ready`](crate::Event::Ready) says.
     ///
     /// # Errors
     /// [`Error::Invalid`] with all that is wrong with jobs and settings; [`Error::Store`] when the
-    /// store refuses, or is away and was required.
+    /// store refuses, or is away and was required; [`Error::NoRuntime`] where it is polled outside of
+    /// tokio.
     pub async fn start(mut self) -> Result<Scheduler, Error> {
         let jobs = self.checked().map_err(Error::Invalid)?;
-        let store = self.open()?;
-        let is_there = match store.ready().await.map_err(Error::from) {
+        let home = Home::of(&*self.clock)?;
+        let store = self.open(&home)?;
+        let asked = Arc::clone(&store);
+        let ready = home.run(async move { asked.ready().await }).await?;
+        let is_there = match ready.map_err(Error::from) {
             Ok(()) => true,
             Err(Error::Store {
                 is_temporary: true, ..
@@ -227,16 +240,27 @@ impl Builder {
             Some((name, one.function))
         });
         let functions: HashMap<_, _> = functions.collect();
-        let functions = Functions::new(functions, &name, Arc::clone(&self.clock));
-        let subscribers = Subscribers::default();
+        let kept = functions.values().cloned().collect();
+        let runtime = home.programs().cloned();
+        let clock = Arc::clone(&self.clock);
+        let (functions, watches) = Functions::new(functions, &name, clock, runtime);
+        let subscribers = self.subscribers.clone();
         let (attempts, clock) = (Box::new(functions), Arc::clone(&self.clock));
         let table = jobs.clone();
         let shared = Arc::clone(&store);
-        let driver = Driver::new(settings, table, shared, attempts, clock, entropy())
-            .map_err(Error::Timers)?
-            .observed_by(Box::new(subscribers.clone()));
-        let handle = Handle::new(store, jobs, name, subscribers);
-        Ok(supervisor::start(driver, handle, is_there))
+        let driver = {
+            let _there = home.enter();
+            Driver::new(settings, table, shared, attempts, clock, entropy())
+        };
+        let driver = driver.map_err(Error::Timers)?;
+        let mut driver = driver.observed_by(Box::new(subscribers.clone()));
+        if let Some(runtime) = home.programs() {
+            driver = driver.claiming_on(runtime.clone());
+        }
+        let handle = Handle::new(home.clone(), store, jobs, name, subscribers);
+        Ok(supervisor::start(
+            home, driver, watches, handle, kept, is_there,
+        ))
     }
 
     fn settings(&self, jobs: &[job::Job]) -> Settings {
@@ -254,7 +278,8 @@ impl Builder {
         }
     }
 
-    fn open(&self) -> Result<Arc<dyn Store>, Error> {
+    fn open(&self, home: &Home) -> Result<Arc<dyn Store>, Error> {
+        let _there = home.enter();
         match &self.store {
             Where::Open(store) => Ok(Arc::clone(&store.0)),
             Where::Url(url) => {
@@ -286,11 +311,24 @@ impl Builder {
         Ok(jobs)
     }
 
-    fn check_settings(&self, findings: &mut Findings<'_>) {
-        if matches!(self.store, Where::Nowhere) {
-            let cure = "name one, such as `.store(\"redis://127.0.0.1:6379\")`, or `.store(\"memory:\")` for a try";
-            findings.add("store", "there is none", cure);
+    fn check_store(&self, findings: &mut Findings<'_>) {
+        match &self.store {
+            Where::Nowhere => {
+                let cure = "name one, such as `.store(\"redis://127.0.0.1:6379\")`, or `.store(\"memory:\")` for a try";
+                findings.add("store", "there is none", cure);
+            }
+            Where::Url(url) => {
+                if let Err((cause, cure)) = store::check_url(url) {
+                    let cause = format!("`{}` is no store: {cause}", redact(url));
+                    findings.add("store", cause, cure);
+                }
+            }
+            Where::Open(_) => {}
         }
+    }
+
+    fn check_settings(&self, findings: &mut Findings<'_>) {
+        self.check_store(findings);
         let names = [
             ("namespace", Some(&self.namespace)),
             ("replica", self.replica.as_ref()),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
+use super::calendar::Calendars;
 use super::error::Fault;
 use super::job::{self, Said, When};
 use crate::jobs::circles::{self, circles};
@@ -93,6 +94,7 @@ impl Findings<'_> {
 /// Checks all jobs, and makes them; what is wrong goes to `faults`.
 pub(super) fn jobs(said: &[job::Job], defaults: &Defaults, faults: &mut Vec<Fault>) -> Vec<Job> {
     let mut known = BTreeSet::new();
+    let mut calendars = Calendars::at(defaults.now);
     let mut jobs = Vec::new();
     for one in said {
         let mut findings = Findings {
@@ -103,19 +105,25 @@ pub(super) fn jobs(said: &[job::Job], defaults: &Defaults, faults: &mut Vec<Faul
             let cure = "give one of them another name: leases and history go by it";
             findings.add("name", "two jobs have this name", cure);
         }
-        jobs.extend(job(one, defaults, &mut findings));
+        jobs.extend(job(one, defaults, &mut calendars, &mut findings));
     }
     between(said, &known, faults);
     jobs
 }
 
-fn job(one: &job::Job, defaults: &Defaults, findings: &mut Findings<'_>) -> Option<Job> {
+fn job(
+    one: &job::Job,
+    defaults: &Defaults,
+    calendars: &mut Calendars,
+    findings: &mut Findings<'_>,
+) -> Option<Job> {
     let name = JobName::new(&one.name).map_err(|error| {
         let cure = "leases, history and logs go by it, such as `close-expired-orders`";
         findings.add("name", error.to_string(), cure);
     });
     let said = &one.said;
     let schedule = schedule(one, findings);
+    let schedule = schedule.and_then(|schedule| calendars.on_days(said, schedule, findings));
     durations(said, findings);
     numbers(said, findings);
     retry(&said.retry, said.max_attempts, findings);

@@ -57,6 +57,8 @@ pub enum CancelReason {
     Killed,
     /// It ran for longer than its `timeout`.
     TimedOut,
+    /// It has ended, and its lease is given back: for what its function left behind.
+    Ended,
 }
 
 impl CancelReason {
@@ -69,6 +71,7 @@ impl CancelReason {
             CancelReason::Replaced => StopReason::Replaced.as_str(),
             CancelReason::Killed => StopReason::Killed.as_str(),
             CancelReason::TimedOut => "it ran over its timeout",
+            CancelReason::Ended => "the attempt has ended",
         }
     }
 }
@@ -171,25 +174,25 @@ impl Context {
         format!("{}/{}", self.job(), self.scheduled_at())
     }
 
-    /// Completes when the attempt is to end, with the reason. How long it has from then on to end by
-    /// itself is its `kill_grace`, cut to what is left of the lease; after that it is aborted at its
-    /// next `.await`.
+    /// Completes when the attempt is to end, or has ended, with the reason. How long it has from
+    /// then on to end by itself is its `kill_grace`, cut to what is left of the lease; after that it
+    /// is aborted at its next `.await`.
     pub async fn cancelled(&self) -> CancelReason {
-        self.0.lease.cancellation.cancelled().await;
+        self.0.lease.cancelled().await;
         self.0.lease.reason()
     }
 
-    /// A token that is cancelled when the attempt is to end, for code that takes one. To cancel it
-    /// oneself ends nothing but what was given it.
+    /// A token that is cancelled when the attempt is to end, and where nobody asked for that, when
+    /// it has ended: for code that takes one. To cancel it oneself ends nothing but what was given it.
     pub fn cancellation(&self) -> CancellationToken {
         self.0.lease.cancellation.child_token()
     }
 
     /// Whether the attempt may still do what it is about to: to be asked before each write.
     ///
-    /// It costs no round trip. It fails from the moment on at which the attempt is told to end, and
-    /// from the instant on up to which the lease is trusted, by this host's clock, even where nobody
-    /// came to tell it: after a freeze of the process, or while the runtime's threads are all busy.
+    /// It costs no round trip. It fails from the moment on at which the attempt is told to end, or
+    /// has ended, and from the instant on up to which the lease is trusted, by this host's clock,
+    /// even where nobody came to tell it: after a freeze of the process.
     /// Between the answer and the write the process can still be frozen: against that helps
     /// [`Self::fencing_token`] alone.
     ///
@@ -199,10 +202,13 @@ impl Context {
         self.0.lease.check()
     }
 
-    /// For how long the lease is trusted as things stand; zero once it isn't. It grows with each
-    /// renewal: there are about six in the time of a whole lease.
+    /// For how long the lease is trusted as things stand; zero once it isn't, and once the attempt
+    /// has ended. It grows with each renewal: there are about six in the time of a whole lease.
     pub fn lease_left(&self) -> Duration {
-        self.0.lease.left()
+        match self.0.lease.reason.get() {
+            Some(CancelReason::Ended) => Duration::ZERO,
+            _ => self.0.lease.left(),
+        }
     }
 }
 
@@ -244,7 +250,13 @@ impl LeaseInUse {
         self.cancellation.is_cancelled()
     }
 
-    fn check(&self) -> Result<(), Cancelled> {
+    /// Completes when it is asked to end.
+    pub(super) async fn cancelled(&self) {
+        self.cancellation.cancelled().await;
+    }
+
+    /// Whether it may still be used.
+    pub(super) fn check(&self) -> Result<(), Cancelled> {
         if self.left().is_zero() {
             self.cancel(CancelReason::LeaseExpiring);
         }
@@ -259,7 +271,8 @@ impl LeaseInUse {
         BootTime::since_boot(until).saturating_since(self.clock.boot())
     }
 
-    fn reason(&self) -> CancelReason {
+    /// Why it was asked to end, once it was.
+    pub(super) fn reason(&self) -> CancelReason {
         let reason = self.reason.get().copied();
         reason.unwrap_or(CancelReason::LeaseLost)
     }

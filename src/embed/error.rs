@@ -22,9 +22,20 @@ pub enum Error {
         /// It may work later: the store is away, or another version's still.
         is_temporary: bool,
     },
+    /// It was started where no tokio runtime is, on which its functions could run.
+    #[error(
+        "there is no tokio runtime here for functions to run on: start the scheduler within one, \
+         as in a `main` under `#[tokio::main]`"
+    )]
+    NoRuntime,
     /// The kernel refused a timer: descriptors ran out.
-    #[error("failed to set the timers: {0}")]
+    #[error("this process can have no timer: {0}; raise its limit of open files")]
     Timers(#[source] io::Error),
+    /// The scheduler can't have a thread of its own: threads, memory or descriptors ran out.
+    #[error(
+        "this process can have no thread for the scheduler: {0}; raise its limits of threads and of open files"
+    )]
+    Thread(#[source] io::Error),
     /// No job that the ledger or this scheduler knows is called so.
     #[error("no job is called `{name}`{}", did_you_mean(.near))]
     UnknownJob {
@@ -34,13 +45,21 @@ pub enum Error {
         near: Option<String>,
     },
     /// The job is disabled: nobody would run it.
-    #[error("`{job}` is disabled: nothing would run it")]
+    #[error(
+        "`{job}` is disabled, so that nothing would run it: take `enabled(false)` from it, in all \
+         replicas"
+    )]
     Disabled {
         /// Which.
         job: String,
     },
-    /// So many of the job's occurrences wait already that no more are taken.
-    #[error("too many occurrences of `{job}` wait already")]
+    /// So many of the job's occurrences wait already that no more are written down. What a policy
+    /// skips, such as one that a queue has no room for, is written down, and no error: see
+    /// [`Handle::trigger`](crate::Handle::trigger).
+    #[error(
+        "too many occurrences of `{job}` wait for their turn already: `status` tells which replicas \
+         there are; see that one of them runs it"
+    )]
     Full {
         /// Which.
         job: String,
@@ -112,3 +131,21 @@ impl fmt::Display for Faults {
 }
 
 impl std::error::Error for Faults {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_not_be_done_is_told_with_what_helps() {
+        let job = || "render".to_owned();
+        let full = Error::Full { job: job() };
+        let told = "too many occurrences of `render` wait for their turn already: `status` tells \
+                    which replicas there are; see that one of them runs it";
+        assert_eq!(full.to_string(), told);
+        let disabled = Error::Disabled { job: job() };
+        let told = "`render` is disabled, so that nothing would run it: take `enabled(false)` from \
+                    it, in all replicas";
+        assert_eq!(disabled.to_string(), told);
+    }
+}

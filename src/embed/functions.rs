@@ -3,12 +3,14 @@
 //! Must never: wait for a function.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::sync::watch;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
 
 use super::attempt::{self, Function, Setting};
 use super::context::LeaseInUse;
@@ -24,7 +26,22 @@ pub(super) struct Functions {
     functions: HashMap<JobName, Function>,
     replica: Arc<str>,
     clock: Arc<dyn Clock>,
+    /// Where functions run, if not where they are started and watched over.
+    runtime: Option<Handle>,
     running: HashMap<RunId, Running>,
+    /// Whoever watches over an attempt has one as well: it is closed when nobody does.
+    watches: mpsc::Sender<Infallible>,
+}
+
+/// Those who watch over attempts.
+pub(super) struct Watches(mpsc::Receiver<Infallible>);
+
+impl Watches {
+    /// Completes when nothing is started any more and nothing of what was runs.
+    pub(super) async fn over(mut self) {
+        // Nothing is ever sent.
+        let _closed = self.0.recv().await;
+    }
 }
 
 struct Running {
@@ -37,13 +54,18 @@ impl Functions {
         functions: HashMap<JobName, Function>,
         replica: &str,
         clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self {
+        runtime: Option<Handle>,
+    ) -> (Self, Watches) {
+        let (watches, receiver) = mpsc::channel(1);
+        let functions = Self {
             functions,
             replica: replica.into(),
             clock,
+            runtime,
             running: HashMap::new(),
-        }
+            watches,
+        };
+        (functions, Watches(receiver))
     }
 
     fn stop_at_latest(&self, running: &Running, reason: StopReason, grace: Duration) {
@@ -75,9 +97,12 @@ impl Attempts for Functions {
             lease: Arc::clone(&lease),
             limits: limits.subscribe(),
             clock: Arc::clone(&self.clock),
+            runtime: self.runtime.clone(),
         };
         self.running.insert(run_id, Running { lease, limits });
+        let watch = self.watches.clone();
         tokio::spawn(async move {
+            let _until_told = watch;
             // An attempt whose end is never told would keep its lease for ever.
             let run = attempt::run(function, setting);
             let ended = AssertUnwindSafe(run).catch_unwind().await;
@@ -171,12 +196,16 @@ mod tests {
 
     /// Starts an attempt that nobody says anything to afterwards, as of a driver that is stuck.
     fn start(clock: &ManualClock, seen: &Seen, function: Function) -> Functions {
-        let job = JobName::new("a").unwrap();
-        let functions = HashMap::from([(job, function)]);
-        let mut functions = Functions::new(functions, "one", Arc::new(clock.clone()));
         let ended = seen.clone();
         let on_end = move |ending: Ending| ended.add(format!("{:?}", ending.how));
-        functions.start(attempt(clock), Box::new(on_end));
+        start_with(clock, Box::new(on_end), function)
+    }
+
+    fn start_with(clock: &ManualClock, on_end: OnEnd, function: Function) -> Functions {
+        let job = JobName::new("a").unwrap();
+        let functions = HashMap::from([(job, function)]);
+        let (mut functions, _) = Functions::new(functions, "one", Arc::new(clock.clone()), None);
+        functions.start(attempt(clock), on_end);
         functions
     }
 
@@ -253,5 +282,83 @@ mod tests {
         clock.settle().await;
         assert_eq!(notes.all(), ["true"]);
         assert_eq!(seen.all(), ["Stopped"], "another replica may run it");
+    }
+
+    #[tokio::test]
+    async fn who_panics_as_its_lease_is_over_has_not_failed() {
+        let clock = ManualClock::at(Timestamp::from_second(0));
+        let seen = Seen::default();
+        let ticking = clock.clone();
+        let _stuck = start(
+            &clock,
+            &seen,
+            Arc::new(move |ctx: Context| {
+                let clock = ticking.clone();
+                Box::pin(async move {
+                    clock.jump(14 * SECOND);
+                    ctx.check().unwrap();
+                    Ok(())
+                })
+            }),
+        );
+        clock.settle().await;
+        assert_eq!(seen.all(), ["Stopped"], "another replica may run it");
+    }
+
+    /// The whole process may stand still after the watch has looked at the lease.
+    #[test]
+    fn what_begins_when_its_lease_is_over_does_not_run() {
+        let clock = ManualClock::at(Timestamp::from_second(0));
+        let (seen, notes) = (Seen::default(), Seen::default());
+        let runtime = || {
+            tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap()
+        };
+        let (own, programs) = (runtime(), runtime());
+        let noting = notes.clone();
+        let function: Function = Arc::new(move |_| {
+            noting.add("ran");
+            Box::pin(async { Ok(()) })
+        });
+        let functions = HashMap::from([(JobName::new("a").unwrap(), function)]);
+        let (shared, runs_on) = (Arc::new(clock.clone()), programs.handle().clone());
+        let (mut functions, _) = Functions::new(functions, "one", shared, Some(runs_on));
+        let ended = seen.clone();
+        own.block_on(async {
+            let on_end = move |ending: Ending| ended.add(format!("{:?}", ending.how));
+            functions.start(attempt(&clock), Box::new(on_end));
+            clock.settle().await;
+        });
+        clock.jump(14 * SECOND);
+        programs.block_on(clock.settle());
+        own.block_on(clock.settle());
+        assert_eq!(notes.all(), [""; 0]);
+        assert_eq!(seen.all(), ["Stopped"], "another replica may run it");
+    }
+
+    /// It may have ended by the time that the watch hears when it is to be over.
+    #[tokio::test]
+    async fn who_is_killed_is_not_said_to_have_lost_its_lease_however_fast_it_ends() {
+        let clock = ManualClock::at(Timestamp::from_second(0));
+        let seen = Seen::default();
+        let ended = seen.clone();
+        let functions = start_with(
+            &clock,
+            Box::new(move |ending| {
+                ended.add(format!("{:?} {:?}", ending.how, ending.detail.reason))
+            }),
+            Arc::new(|ctx: Context| {
+                Box::pin(async move {
+                    ctx.cancelled().await;
+                    Ok(())
+                })
+            }),
+        );
+        clock.settle().await;
+        let running = functions.running.values().next().unwrap();
+        running.lease.cancel(CancelReason::Killed);
+        clock.settle().await;
+        assert_eq!(seen.all(), ["Stopped None"]);
     }
 }

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use super::builder::Builder;
 use super::error::Error;
 use super::events::{Events, Subscribers};
+use super::home::Home;
 use super::views::{self, EndedAttempt, Status};
 use crate::driver::{Finished, Request};
 use crate::jobs::names::nearest;
@@ -152,7 +153,9 @@ impl Scheduler {
     ///
     /// A function that never awaits can't be aborted, and is waited for: put
     /// `tokio::time::timeout` around this where that may be. To drop this future is to drop the
-    /// scheduler.
+    /// scheduler. Even so the process stays for as long as that function runs, as the runtime of
+    /// `#[tokio::main]` waits for its threads when `main` returns: there, `std::process::exit` ends
+    /// it.
     ///
     /// # Errors
     /// [`Error::Broken`] when its task had failed before.
@@ -160,7 +163,10 @@ impl Scheduler {
         self.end(Request::Drain).await
     }
 
-    /// Ends it at once: what runs is aborted, and its leases run out by themselves.
+    /// Ends it at once: what runs is aborted, and its leases run out by themselves. Completes when
+    /// nothing of it runs any more.
+    ///
+    /// A function that never awaits is waited for here, too: see [`Self::shutdown`].
     ///
     /// # Errors
     /// [`Error::Broken`] when its task had failed before.
@@ -194,6 +200,7 @@ impl fmt::Debug for Scheduler {
 pub struct Handle(Arc<Inner>);
 
 struct Inner {
+    home: Home,
     store: Arc<dyn Store>,
     jobs: Vec<Job>,
     replica: String,
@@ -204,12 +211,14 @@ struct Inner {
 
 impl Handle {
     pub(super) fn new(
+        home: Home,
         store: Arc<dyn Store>,
         jobs: Vec<Job>,
         replica: String,
         subscribers: Subscribers,
     ) -> Self {
         Self(Arc::new(Inner {
+            home,
             store,
             jobs,
             by: replica.clone(),
@@ -232,6 +241,7 @@ impl Handle {
     pub fn by(&self, who: impl Into<String>) -> Self {
         let inner = &self.0;
         Self(Arc::new(Inner {
+            home: inner.home.clone(),
             store: Arc::clone(&inner.store),
             jobs: inner.jobs.clone(),
             replica: inner.replica.clone(),
@@ -245,8 +255,10 @@ impl Handle {
         self.0.subscribers.subscribe()
     }
 
-    /// Asks for an occurrence of a job now, under its policies, and answers with its instant. Some
-    /// replica runs it, now or once there is room; nothing is lost while all are away.
+    /// Asks for an occurrence of a job now, and answers with its instant once it is written down:
+    /// nothing is lost while all replicas are away. What becomes of it is for the job's policies to
+    /// say: it may wait, and where the job is busy and may not overlap, or its queue is full, it is
+    /// skipped. [`Self::history`] has it under its instant. A pause doesn't concern it.
     ///
     /// # Errors
     /// [`Error::UnknownJob`], [`Error::Disabled`], [`Error::Full`], and [`Error::Store`] when the
@@ -303,32 +315,68 @@ impl Handle {
     /// # Errors
     /// [`Error::Store`] when the store gave no answer.
     pub async fn status(&self) -> Result<Status, Error> {
-        let answered = self.look(self.0.store.snapshot()).await?;
+        let store = Arc::clone(&self.0.store);
+        let answered = self.look(async move { store.snapshot().await }).await?;
         Ok(views::status(answered.answer, answered.now, &self.0.jobs))
     }
 
-    /// Ended attempts of one job, or of all, and occurrences that never started; the newest first, at
-    /// most `limit`.
+    /// Ended attempts of one job, or of all, and occurrences that never started, one by one or all of a
+    /// stretch of time in a line; what ended last, or was told last, comes first. At most `limit`.
     ///
     /// # Errors
-    /// [`Error::UnknownJob`] for what can't be a name, and [`Error::Store`] when the store gave no
-    /// answer.
+    /// [`Error::UnknownJob`] for a job that neither this scheduler nor the ledger has, and
+    /// [`Error::Store`] when the store gave no answer.
     pub async fn history(
         &self,
         job: Option<&str>,
         limit: usize,
     ) -> Result<Vec<EndedAttempt>, Error> {
         let job = job.map(|job| self.name(job)).transpose()?;
-        let lines = self.look(self.0.store.history(job.as_ref(), limit)).await?;
-        Ok(lines.into_iter().map(EndedAttempt::of).collect())
+        let lines = self.lines(job.as_ref(), limit).await?;
+        match job {
+            Some(job) if lines.is_empty() && !self.is_known(&job).await? => {
+                Err(self.unknown(job.as_str()))
+            }
+            _ => Ok(lines),
+        }
     }
 
-    /// Asks the store, and not for ever.
-    async fn look<T>(
+    /// Whether this scheduler has a job, or the ledger.
+    async fn is_known(&self, job: &JobName) -> Result<bool, Error> {
+        if self.0.jobs.iter().any(|own| own.name == *job) {
+            return Ok(true);
+        }
+        let store = Arc::clone(&self.0.store);
+        let answered = self.look(async move { store.snapshot().await }).await?;
+        Ok(answered.answer.jobs.iter().any(|state| state.job == *job))
+    }
+
+    async fn lines(&self, job: Option<&JobName>, limit: usize) -> Result<Vec<EndedAttempt>, Error> {
+        let mut asked = limit;
+        loop {
+            let (store, job) = (Arc::clone(&self.0.store), job.cloned());
+            let lines = async move { store.history(job.as_ref(), asked).await };
+            let lines = self.look(lines).await?;
+            let complete = lines.len() < asked;
+            let shown = lines.into_iter();
+            let shown = shown.filter_map(|line| EndedAttempt::of(line, &self.0.jobs));
+            let shown: Vec<_> = shown.take(limit).collect();
+            if complete || shown.len() == limit {
+                return Ok(shown);
+            }
+            // Some of them stand for nothing: so many more are needed.
+            asked = asked.saturating_mul(2);
+        }
+    }
+
+    /// Asks the store, and not for ever. At home: what a question holds on to is not held up by the
+    /// program.
+    async fn look<T: Send + 'static>(
         &self,
-        asked: impl Future<Output = Result<T, StoreError>>,
+        asked: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, Error> {
-        match tokio::time::timeout(LOOK_TIMEOUT, asked).await {
+        let limited = async move { tokio::time::timeout(LOOK_TIMEOUT, asked).await };
+        match self.0.home.run(limited).await? {
             Ok(answer) => Ok(answer?),
             Err(_) => Err(Error::from(StoreError::Unreachable {
                 place: self.0.store.place(),
@@ -338,15 +386,25 @@ impl Handle {
     }
 
     async fn order(&self, what: OrderKind, job: &str) -> Result<Said, Error> {
-        let name = self.name(job)?;
-        let sender = Sender::new(&*self.0.store, &self.0.jobs, self.0.replica.clone());
-        let request = orders::Request {
-            what,
-            jobs: std::slice::from_ref(&name),
-            by: &self.0.by,
-            id: None,
+        let (name, inner) = (self.name(job)?, Arc::clone(&self.0));
+        let sent = async move {
+            let sender = Sender::new(&*inner.store, &inner.jobs, inner.replica.clone());
+            let request = orders::Request {
+                what,
+                jobs: std::slice::from_ref(&name),
+                by: &inner.by,
+                id: None,
+            };
+            let said = sender.send(request).await;
+            // What a pause kept from running is written down where it is ended.
+            let job = |name: &JobName| inner.jobs.iter().find(|job| job.name == *name);
+            let job = |name: &JobName| job(name).cloned().map(Arc::new);
+            inner
+                .subscribers
+                .tell_stretches(&sender.into_written(), job);
+            said
         };
-        let mut said = sender.send(request).await?;
+        let mut said = self.0.home.run(sent).await??;
         said.pop().ok_or_else(|| self.unknown(job))
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempt::{BoxError, Function};
+use super::calendar::Calendar;
 use super::context::Context;
 use crate::scheduler::job::OnCrash;
 use crate::scheduler::policy::{CatchUp, Concurrency, Retry};
@@ -55,6 +56,8 @@ pub(super) struct Said {
     pub(super) timezone: Option<String>,
     pub(super) dst_gap: DstGap,
     pub(super) dst_fold: DstFold,
+    pub(super) except: Vec<Calendar>,
+    pub(super) only: Vec<Calendar>,
     pub(super) random_delay: Option<Duration>,
     pub(super) enabled: Option<bool>,
     pub(super) timeout: Option<Duration>,
@@ -148,6 +151,19 @@ impl Job {
     /// Which of two equal local times is meant when clocks are set back. Default: the first.
     pub fn dst_fold(mut self, fold: DstFold) -> Self {
         self.said.dst_fold = fold;
+        self
+    }
+
+    /// Days on which it is not due, whatever its schedule says. Said again, those of each. Default: none.
+    pub fn except(mut self, calendar: &Calendar) -> Self {
+        self.said.except.push(calendar.clone());
+        self
+    }
+
+    /// The only days on which it is due, where its schedule has them. Said again, those of either;
+    /// [`Self::except`] wins. Default: all.
+    pub fn only(mut self, calendar: &Calendar) -> Self {
+        self.said.only.push(calendar.clone());
         self
     }
 

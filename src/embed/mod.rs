@@ -15,6 +15,7 @@
 
 mod attempt;
 mod builder;
+mod calendar;
 mod check;
 mod context;
 mod course;
@@ -22,14 +23,17 @@ mod error;
 mod events;
 mod functions;
 mod handle;
+mod home;
 mod job;
 #[cfg(feature = "tokio-cron-scheduler")]
 mod singletons;
 mod store;
+mod stretch;
 mod supervisor;
 mod views;
 
 pub use self::builder::Builder;
+pub use self::calendar::Calendar;
 pub use self::context::{CancelReason, Cancelled, Context};
 pub use self::error::{Error, Fault, Faults};
 pub use self::events::{AttemptId, Event, Events};

@@ -9,7 +9,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::mpsc::WeakSender;
 use tokio_cron_scheduler::JobSchedulerError;
@@ -22,6 +22,7 @@ use super::job::{Job, When};
 use crate::clock::Clock;
 use crate::driver::Request;
 use crate::scheduler::job::JobName;
+use crate::scheduler::time::Timestamp;
 
 /// A job as tokio-cron-scheduler has it.
 type Timed = tokio_cron_scheduler::Job;
@@ -70,9 +71,7 @@ pub struct Singletons {
 /// Where callbacks go.
 struct Poker {
     clock: Arc<dyn Clock>,
-    /// Where to, once there is somebody. Weak, so that a scheduler that is dropped ends though its
-    /// callbacks are still there.
-    requests: OnceLock<WeakSender<Request>>,
+    stage: Mutex<Stage>,
     /// Each job, and whether its callback still is anywhere.
     jobs: Mutex<Vec<(JobName, Weak<()>)>>,
     /// The last second in which the scheduler was told. All schedules are of whole seconds: who
@@ -80,19 +79,65 @@ struct Poker {
     told: AtomicI64,
 }
 
+/// How far a scheduler is.
+enum Stage {
+    /// Nobody starts one.
+    None,
+    /// One is being started.
+    Starting {
+        /// What the clock said at the last callback since.
+        called: Option<Timestamp>,
+    },
+    /// There is one. Weak, so that it ends when it is dropped though its callbacks are still there.
+    Started(WeakSender<Request>),
+}
+
 impl Poker {
     /// Says that the timer is at work. Before the start and after the end nobody wants to know.
     async fn poke(&self) {
-        let Some(requests) = self.requests.get().and_then(WeakSender::upgrade) else {
-            return;
-        };
         let wall = self.clock.wall();
-        let second = wall.as_second();
-        if self.told.swap(second, Ordering::Relaxed) != second {
-            let jobs = self.jobs();
+        let requests = match &mut *self.stage() {
+            Stage::None => None,
+            Stage::Starting { called } => {
+                *called = Some(wall);
+                None
+            }
+            Stage::Started(requests) => requests.upgrade(),
+        };
+        if let Some(requests) = requests
+            && let Some(request) = self.request(wall)
+        {
             // Whoever has ended meanwhile doesn't want to know either.
-            let _ = requests.send(Request::Poke { jobs, wall }).await;
+            let _ = requests.send(request).await;
         }
+    }
+
+    /// There is a scheduler from now on, which is told of a callback that came too early for it.
+    fn started(&self, requests: WeakSender<Request>) {
+        // In one step: who calls is noted by now, or finds the scheduler, which then knows of this.
+        let mut stage = self.stage();
+        if let Stage::Starting { called: Some(wall) } = *stage
+            && let Some(scheduler) = requests.upgrade()
+            && let Some(request) = self.request(wall)
+        {
+            // Nobody has asked it for anything yet: there is room.
+            let _ = scheduler.try_send(request);
+        }
+        *stage = Stage::Started(requests);
+    }
+
+    /// What the scheduler is told, unless it was told in this second.
+    fn request(&self, wall: Timestamp) -> Option<Request> {
+        let second = wall.as_second();
+        let is_new = self.told.swap(second, Ordering::Relaxed) != second;
+        is_new.then(|| Request::Poke {
+            jobs: self.jobs(),
+            wall,
+        })
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Those that were not taken away.
@@ -114,7 +159,7 @@ impl Singletons {
     pub fn new(builder: Builder) -> Self {
         let poker = Poker {
             clock: builder.its_clock(),
-            requests: OnceLock::new(),
+            stage: Mutex::new(Stage::None),
             jobs: Mutex::default(),
             told: AtomicI64::new(i64::MIN),
         };
@@ -174,17 +219,21 @@ impl Singletons {
         })
     }
 
-    /// Checks all that was said and sets to work, as [`Builder::start`]. Callbacks that came before
-    /// count for nothing, so that the order of this and `JobScheduler::start` doesn't matter.
+    /// Checks all that was said and sets to work, as [`Builder::start`].
+    ///
+    /// Callbacks that come while this is awaited, as with a store that is slow, have all jobs looked
+    /// at once it is done: what fell due meanwhile runs, unless its job is new to the ledger. Those
+    /// that came before count for nothing. So the order of this and `JobScheduler::start` doesn't
+    /// matter, where one follows the other.
     ///
     /// End the `JobScheduler` before this one, whose [`Scheduler::shutdown`] waits for what runs.
     ///
     /// # Errors
     /// As [`Builder::start`].
     pub async fn start(self) -> Result<Scheduler, Error> {
+        *self.poker.stage() = Stage::Starting { called: None };
         let scheduler = self.builder.start().await?;
-        // It is set nowhere else.
-        let _ = self.poker.requests.set(scheduler.requests());
+        self.poker.started(scheduler.requests());
         Ok(scheduler)
     }
 }
@@ -207,22 +256,22 @@ fn pattern_of(job: &Job) -> Result<String, Error> {
         return Err(fault(&job.name, "after", "it has no schedule", cure));
     };
     let mut fields: Vec<&str> = text.split_whitespace().collect();
-    if fields.first() == Some(&"@manual") {
+    let is = |word: &str| {
+        fields
+            .first()
+            .is_some_and(|first| first.eq_ignore_ascii_case(word))
+    };
+    if is("@manual") {
         let cure = "give it to the builder by `Builder::job`, and trigger it";
         return Err(fault(&job.name, "schedule", "it is never due", cure));
     }
+    let has_seconds = fields.is_empty() || is("@every") || is("@at");
     if fields.len() == 5 {
         fields.insert(0, "0");
     }
     if !(6..=7).contains(&fields.len()) {
         // `@hourly` and its kin; what is no schedule at all is told at the start.
-        let has_seconds = ["@every", "@at"].contains(fields.first().unwrap_or(&"@every"));
-        let each = if has_seconds {
-            EACH_SECOND
-        } else {
-            EACH_MINUTE
-        };
-        return Ok(each.to_owned());
+        return Ok(each(has_seconds));
     }
     if [fields[3], fields[5]]
         .iter()
@@ -239,11 +288,22 @@ fn pattern_of(job: &Job) -> Result<String, Error> {
         .timezone
         .as_deref()
         .is_none_or(|zone| zone == "UTC");
-    Ok(match is_utc && fields.iter().all(|field| is_plain(field)) {
-        true => fields.join(" "),
-        false if fields[0] == "0" => EACH_MINUTE.to_owned(),
-        false => EACH_SECOND.to_owned(),
-    })
+    // croner counts steps of years from year 1, not 1970; and steps of days that begin at 7, Sunday, end there.
+    let has_odd_steps = fields[5..].iter().any(|field| field.contains('/'));
+    Ok(
+        match is_utc && !has_odd_steps && fields.iter().all(|field| is_plain(field)) {
+            true => fields.join(" "),
+            false => each(fields[0] != "0"),
+        },
+    )
+}
+
+fn each(has_seconds: bool) -> String {
+    let each = match has_seconds {
+        true => EACH_SECOND,
+        false => EACH_MINUTE,
+    };
+    each.to_owned()
 }
 
 fn is_restricted(days: &str) -> bool {
@@ -291,7 +351,11 @@ mod tests {
         for minutely in ["@hourly", "H 3 * * *", "0 0 22 L * *", "0 9 * * MON"] {
             assert_eq!(pattern(minutely), EACH_MINUTE, "{minutely}");
         }
-        for secondly in ["@every 90s", "@at 2027-01-01T00:00:00Z", "H * * * * *"] {
+        for stepped in ["0 9 * * 7/2", "0 0 0 1 1 * */2"] {
+            assert_eq!(pattern(stepped), EACH_MINUTE, "{stepped}");
+        }
+        let instants = ["@every 90s", "@Every 90s", "@AT 2027-01-01T00:00:00Z"];
+        for secondly in instants.into_iter().chain(["H * * * * *"]) {
             assert_eq!(pattern(secondly), EACH_SECOND, "{secondly}");
         }
     }
@@ -306,7 +370,7 @@ mod tests {
 
     #[test]
     fn what_would_change_its_meaning_or_never_be_called_is_refused() {
-        for refused in ["0 0 0 13 * 5", "0 12 1-7 * MON", "@manual"] {
+        for refused in ["0 0 0 13 * 5", "0 12 1-7 * MON", "@manual", "@Manual"] {
             assert!(pattern_of(&job(refused)).is_err(), "{refused}");
         }
         let after = Job::after("a", ["b"], |_| async { Ok::<_, Error>(()) });

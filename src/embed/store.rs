@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::error::Error;
 use crate::clock::{Clock, SystemClock};
+use crate::own_thread;
 use crate::store::memory::MemoryStore;
 use crate::store::{self, Store};
 
@@ -47,6 +48,8 @@ impl SharedStore {
     /// # Errors
     /// When the URL names no store, or one whose feature is off, or the namespace can't be one.
     pub fn open(url: &str, namespace: &str) -> Result<Self, Error> {
+        let runtime = own_thread::runtime().map_err(Error::Thread)?;
+        let _there = own_thread::enter(&runtime, true);
         Ok(Self(store::open(Some(url), namespace)?))
     }
 

@@ -3,12 +3,16 @@
 //!
 //! Must never: give up a store.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::events::Event;
+use super::attempt::Function;
+use super::events::{Event, Subscribers};
+use super::functions::Watches;
 use super::handle::{Handle, Scheduler};
+use super::home::Home;
 use crate::driver::{Driver, Finished, Request, wait_for};
 use crate::store::StoreError;
 
@@ -18,21 +22,36 @@ const REQUESTS: usize = 16;
 /// From one look at a store that refuses to the next: somebody has to mend it first.
 const REFUSED_WAIT: Duration = Duration::from_secs(5);
 
-/// Starts it. Must be called on a runtime.
-pub(super) fn start(driver: Driver, handle: Handle, is_there: bool) -> Scheduler {
+/// Starts it. Must be called on the runtime of its functions, with which it ends.
+pub(super) fn start(
+    home: Home,
+    driver: Driver,
+    watches: Watches,
+    handle: Handle,
+    functions: Vec<Function>,
+    is_there: bool,
+) -> Scheduler {
     let (sender, requests) = mpsc::channel(REQUESTS);
-    let task = tokio::spawn(run(driver, handle.clone(), is_there, requests));
+    // However this ends, nobody hears more: also where it never has a turn.
+    let ending = Ending(handle.subscribers().clone());
+    let work = run(driver, watches, handle.clone(), is_there, requests, ending);
+    let task = tokio::spawn(async move {
+        let finished = home.run(work).await.unwrap_or(Finished::Aborted);
+        // What they have captured is the program's: it may block where it is dropped.
+        drop(functions);
+        finished
+    });
     Scheduler::new(handle, sender, task)
 }
 
 async fn run(
     driver: Driver,
+    watches: Watches,
     handle: Handle,
     is_there: bool,
     mut requests: mpsc::Receiver<Request>,
+    _ending: Ending,
 ) -> Finished {
-    // However this ends, nobody hears more.
-    let _ending = Ending(&handle);
     let mut poked = None;
     if !is_there {
         tokio::select! {
@@ -40,16 +59,23 @@ async fn run(
             ended = told_to_end(&mut requests, &mut poked) => return ended,
         }
     }
-    driver
-        .told_before(poked.into_iter().collect())
-        .run(requests)
-        .await
+    let driver = driver.told_before(poked.into_iter().collect());
+    let finished = driver.run(requests).await;
+    // An abort tells all that runs to end, and doesn't wait for it.
+    watches.over().await;
+    finished
 }
 
 async fn store_there(handle: &Handle) {
+    // Each time that it is asked, it is away for the same reason, mostly.
+    let told = Mutex::new(None);
     let tell = |cause: &StoreError| {
-        let cause = cause.to_string();
-        handle.subscribers().tell(&Event::StoreAway { cause });
+        let kind = Some(std::mem::discriminant(cause));
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut *told, kind) != kind {
+            let cause = cause.to_string();
+            handle.subscribers().tell(Event::StoreAway { cause });
+        }
     };
     while let Err(cause) = wait_for(handle.store(), Some(tell)).await {
         tracing::error!("{cause}");
@@ -76,10 +102,10 @@ async fn told_to_end(
 }
 
 /// Ends the streams of events, also where the driver panics.
-struct Ending<'h>(&'h Handle);
+struct Ending(Subscribers);
 
-impl Drop for Ending<'_> {
+impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.subscribers().end();
+        self.0.end();
     }
 }

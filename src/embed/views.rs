@@ -5,7 +5,9 @@
 use crate::scheduler::job::Job;
 use crate::scheduler::lease::Outcome;
 use crate::scheduler::time::Timestamp;
-use crate::store::{self, AttemptRecord, JobState, ReplicaState, Snapshot, Standing};
+use crate::store::{
+    self, AttemptRecord, COUNT_LIMIT, JobState, RangeLine, ReplicaState, Snapshot, Standing,
+};
 
 /// How all jobs and replicas of a namespace stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +120,8 @@ pub struct ReplicaStatus {
     pub seen_at: Timestamp,
 }
 
-/// A line of the ledger: an attempt that ended, or an occurrence that never started.
+/// A line of the ledger: an attempt that ended, an occurrence that never started, or all that did not
+/// start in a stretch of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndedAttempt {
@@ -146,11 +149,29 @@ pub struct EndedAttempt {
     pub reason: Option<String>,
     /// Another attempt follows, at this instant at the earliest; none where this is the last word.
     pub next_attempt_at: Option<Timestamp>,
+    /// The line stands for all instants of the job's schedule after this one, up to and with
+    /// `scheduled_at`, as of what was missed in an outage or skipped in a pause; none for a line of
+    /// one occurrence.
+    pub since: Option<Timestamp>,
+    /// How many those are, counted up to 1000; none for a line of one occurrence, and where the
+    /// schedule of that time can't be told any more.
+    pub occurrences: Option<usize>,
 }
 
 impl EndedAttempt {
-    pub(super) fn of(line: AttemptRecord) -> Self {
+    /// None for a line that stands for nothing: what was settled while nothing was due leaves one
+    /// as well.
+    pub(super) fn of(line: AttemptRecord, table: &[Job]) -> Option<Self> {
+        let own = table.iter().find(|job| job.name == line.job);
+        let range = RangeLine::of(&line, own);
+        let occurrences = range.and_then(|range| range.count(COUNT_LIMIT));
+        (occurrences != Some(0)).then(|| Self::with(line, occurrences))
+    }
+
+    fn with(line: AttemptRecord, occurrences: Option<usize>) -> Self {
         Self {
+            since: line.detail.since,
+            occurrences,
             job: line.job.into(),
             scheduled_at: line.scheduled_at,
             attempt: line.attempt,

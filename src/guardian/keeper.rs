@@ -27,11 +27,12 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, wait};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 
 use super::cgroup::Cgroup;
 use super::child::{self, Forked, Streams};
 use super::facts::{CutShort, Exit, SpawnError, Word};
+use super::held_back::HeldBack;
 use super::wire::{Deadline, End, Launch, Link, Order, PeakMemory, Received, Report, Used, Work};
 use super::{KILL_LIMIT, drain, retry, sys, tree, wake_when_parent_ends};
 use crate::clock::{BootAlarm, Clock, SystemClock};
@@ -135,6 +136,7 @@ struct Keeper {
     /// None once it has said all there is: it was executed, or can't be.
     word: Option<PipeReader>,
     said: Vec<u8>,
+    held_back: HeldBack,
     cgroup: Option<Cgroup>,
     deadline: Deadline,
     timeout_at: Option<BootTime>,
@@ -154,6 +156,7 @@ impl Keeper {
             job: started.forked.pid,
             word: Some(started.forked.word),
             said: Vec::new(),
+            held_back: HeldBack::until_executed(),
             cgroup: started.cgroup,
             deadline: launch.deadline,
             timeout_at: launch.timeout.map(|timeout| now + timeout),
@@ -268,6 +271,15 @@ impl Keeper {
         };
     }
 
+    /// Signals the job's first process alone: what it has started may die of what it handles.
+    fn pass_on(&mut self, signal: Signal) {
+        let now = self.held_back.take(signal);
+        // Once it was reaped, its number may be somebody else's.
+        if let Some(signal) = now.filter(|_| self.exit.is_none()) {
+            let _ = kill_process(self.job, signal);
+        }
+    }
+
     /// Signals all there is of the job.
     fn signal(&self, signal: Signal) {
         let children = tree::children();
@@ -337,6 +349,9 @@ impl Keeper {
                 if executed && self.said.is_empty() {
                     self.tell(&Report::Started);
                 }
+                for signal in self.held_back.executed() {
+                    self.pass_on(signal);
+                }
             }
             Ok(count) => self.said.extend_from_slice(&chunk[..count]),
         }
@@ -347,6 +362,11 @@ impl Keeper {
         while let Some(link) = &mut self.link {
             match link.receive() {
                 Received::Message(Order::Extend(deadline)) => self.deadline = deadline,
+                Received::Message(Order::Signal { number }) => {
+                    if let Some(signal) = Signal::from_named_raw(number) {
+                        self.pass_on(signal);
+                    }
+                }
                 Received::Message(Order::Stop { kill_at }) => {
                     let kill_at = BootTime::since_boot(kill_at);
                     self.stop(kill_at, CutShort::Stopped, now);

@@ -29,6 +29,7 @@ mod child;
 mod facts;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
+mod held_back;
 pub(crate) mod http;
 pub(crate) mod identity;
 mod keeper;
@@ -276,9 +277,17 @@ impl Guardian {
 }
 
 #[cfg(feature = "daemon")]
-/// Whether there is such a program to execute, by this `PATH`: what a job's own process would find.
+/// Whether there is such a program to execute, by this `PATH`: what a job's own process would find. Why
+/// not, as it is told to whoever typed it.
 pub(crate) fn find_program(program: &str, path: &std::ffi::OsStr) -> Result<(), SpawnError> {
-    program::find(program, path, None).map(drop)
+    let found = program::find(program, path, None).map(drop);
+    found.map_err(
+        |error| match error.is_not_found() && !program.contains('/') {
+            // Where the hint is for jobs.
+            true => SpawnError::new(error.kind, program, "no such program in PATH"),
+            false => error,
+        },
+    )
 }
 
 /// Tells why there is no keeper. If that fails too, the end of the stream says that there is

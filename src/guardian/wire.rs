@@ -6,7 +6,7 @@
 //!     │ ◀──────────── Ready ──────── │  from here on the job may come to run
 //!     │ ───────────── Launch ──────▶ │
 //!     │ ◀──────────── Started ────── │
-//!     │ ── Extend, Extend, Stop ───▶ │  in any order, any number
+//!     │ ─ Extend, Signal, Stop, … ─▶ │  in any order, any number
 //!     │ ◀──────────── Ended ──────── │  nothing of the job runs any more
 //! ```
 //!
@@ -186,6 +186,8 @@ pub(crate) enum Order {
     Extend(Deadline),
     /// End it: TERM now, KILL at this time since boot. Said again, the earlier time counts.
     Stop { kill_at: Duration },
+    /// Send this signal to its first process, as soon as that is the program that it is to be.
+    Signal { number: i32 },
 }
 
 /// What a keeper tells.

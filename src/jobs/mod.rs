@@ -1,5 +1,5 @@
 //! What makes a table of jobs sound, whether it was written in jobs.toml or in Rust: limits,
-//! defaults, names, zones, contradictions; and in short what a table says.
+//! defaults, names, zones, calendars, contradictions; and in short what a table says.
 //!
 //! ```text
 //!  config (jobs.toml) ─┐
@@ -10,6 +10,7 @@
 //! Must never: know how a job was written; where it stands and how to mend it there is said by
 //! whoever read it.
 
+pub(crate) mod calendars;
 pub(crate) mod circles;
 pub(crate) mod digest;
 pub(crate) mod limits;

@@ -34,7 +34,8 @@ pub(crate) fn waits_too_long(retry: &Retry) -> bool {
 
 /// What is said of a policy whose retries are more than there can be.
 pub(crate) fn retries_never_happen(retry: &Retry, max_attempts: u32) -> Option<String> {
-    (retry.max > 0 && retry.max >= max_attempts).then(|| {
+    // No attempt at all is an error of its own.
+    (max_attempts > 0 && retry.max > 0 && retry.max >= max_attempts).then(|| {
         format!(
             "{} retries never happen: `max_attempts` is {max_attempts}, the first attempt included",
             retry.max
@@ -96,5 +97,22 @@ impl Gaps {
                 .map(gap)
                 .min(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_are_said_to_never_happen_where_attempts_are_too_few_and_not_where_there_are_none() {
+        let three = Retry {
+            max: 3,
+            ..Retry::default()
+        };
+        for (most, told) in [(0, false), (1, true), (3, true), (4, false)] {
+            assert_eq!(retries_never_happen(&three, most).is_some(), told, "{most}");
+        }
+        assert_eq!(retries_never_happen(&Retry::default(), 1), None);
     }
 }

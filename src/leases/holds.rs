@@ -41,8 +41,16 @@ fn kept_in_line(ttl: Duration) -> Duration {
     (ttl / 2).clamp(Duration::from_secs(1), Duration::from_secs(10))
 }
 
-/// How long after a call that failed who waits asks again.
+/// How long after a call that failed who waits asks again; twice as long after each further one that
+/// failed, so that a store which can't keep up with all who ask gets on with those it has.
 const RETRY: Duration = Duration::from_millis(250);
+
+/// How often that is doubled.
+const RETRY_DOUBLINGS: u32 = 2;
+
+/// How many may stand before one that asks as often as it can. Behind them it asks as seldom as it may:
+/// its turn doesn't come soon, and a line is written as a whole.
+const NEAR_THE_FRONT: usize = 8;
 
 /// A grace window that even who doesn't wait waits for: that of a ledger which is new.
 const SHORT_GRACE: Duration = Duration::from_millis(1200);
@@ -50,7 +58,7 @@ const SHORT_GRACE: Duration = Duration::from_millis(1200);
 /// For how long a store that is away is told what is held no more. Then that runs out by itself.
 const LEAVING_LIMIT: Duration = Duration::from_secs(2);
 
-/// What was renewed so lately is not renewed for news alone, which may come often.
+/// What was renewed so lately is not renewed at once for news alone, which may come often.
 const RENEWED_LATELY: Duration = Duration::from_millis(500);
 
 /// How long a call may take; less where leases are short.
@@ -110,6 +118,15 @@ pub enum Word {
 }
 
 impl Patience {
+    /// For how long a place is kept: not for who has given up by then, so that those behind it wait
+    /// for no word of that.
+    fn bounds(self, kept: Duration, now: BootTime) -> Duration {
+        match self {
+            Self::Until(until) => kept.min(until.saturating_since(now)),
+            Self::None | Self::Endless => kept,
+        }
+    }
+
     fn is_over(self, now: BootTime) -> bool {
         matches!(self, Self::Until(until) if until <= now)
     }
@@ -145,6 +162,8 @@ pub enum Patience {
 #[derive(Debug)]
 struct Entry {
     hold: Hold,
+    /// When it was wanted first.
+    since: BootTime,
     state: State,
     /// What was seen of others in the way, and since when it has stood so.
     seen: HashMap<(LeaseName, Uuid), (HeldName, BootTime)>,
@@ -158,6 +177,21 @@ struct Entry {
     at: Option<BootTime>,
 }
 
+impl Entry {
+    /// Until when what is held counts as renewed lately: no later than it has something to do
+    /// anyway. None of what isn't held, or is just being renewed.
+    fn renewed_until(&self) -> Option<BootTime> {
+        match self.state {
+            State::Held { renew_at, .. } if !self.busy => {
+                let renewed = renew_at - margins_of(self.hold.ttl).renewal_interval();
+                let soon = renewed + RENEWED_LATELY;
+                Some(self.at.map_or(soon, |at| at.min(soon)))
+            }
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum State {
     Wanted {
@@ -168,7 +202,7 @@ enum State {
         given_up: bool,
         /// The time to wait is over: it is asked once more, without waiting.
         late: bool,
-        /// Since when a request is on its way that may have been granted.
+        /// It was not granted before that: none, where nobody was asked yet.
         asked_since: Option<BootTime>,
     },
     Held {
@@ -198,6 +232,8 @@ pub struct Holds {
     asking: bool,
     keeping: bool,
     healthy_since: Option<BootTime>,
+    /// Calls in a row that failed, or came too late.
+    failures: u32,
     token_floor: FencingToken,
     grace_until: BootTime,
     sweep: Sweep,
@@ -217,6 +253,7 @@ impl Holds {
             asking: false,
             keeping: false,
             healthy_since: None,
+            failures: 0,
             token_floor: FencingToken::default(),
             grace_until: BootTime::default(),
             sweep: Sweep::default(),
@@ -224,20 +261,20 @@ impl Holds {
         }
     }
 
-    /// Somebody wants a hold.
-    pub fn acquire(&mut self, hold: Hold, patience: Patience, now: BootTime) {
-        let patience = match patience.is_over(now) {
-            true => Patience::None,
-            false => patience,
-        };
+    /// Somebody wants a hold, `since` then: also under another id.
+    pub fn acquire(&mut self, hold: Hold, patience: Patience, since: BootTime, now: BootTime) {
+        let over = patience.is_over(now);
+        let patience = if over { Patience::None } else { patience };
         let id = hold.id;
         let entry = Entry {
             hold,
+            since,
             state: State::Wanted {
                 patience,
                 known: false,
                 given_up: false,
-                late: false,
+                // Who never waited is told that it is busy, and no more.
+                late: over && since < now,
                 asked_since: None,
             },
             seen: HashMap::new(),
@@ -257,6 +294,9 @@ impl Holds {
             self.tell(id, Word::Released);
             return;
         };
+        if mutant!(LeavesUnheard) {
+            entry.busy = false;
+        }
         match &mut entry.state {
             State::Wanted { given_up, .. } if entry.busy => *given_up = true,
             State::Wanted { known: false, .. } => self.forget(id, Some(Word::Released)),
@@ -278,25 +318,17 @@ impl Holds {
     /// It may be the turn of any that waits, or the ledger be another one, into which what is held
     /// has to be written anew.
     pub fn opening(&mut self, now: BootTime) {
-        self.look(|state, ttl| match state {
-            State::Held { renew_at, .. } => {
-                let renewed = *renew_at - margins_of(ttl).renewal_interval();
-                now >= renewed + RENEWED_LATELY
+        for id in self.ids() {
+            match self.entries.get(&id).and_then(Entry::renewed_until) {
+                Some(soon) if now < soon => self.plan(id, Some(soon), now),
+                _ => self.act(id),
             }
-            State::Wanted { .. } | State::Leaving { .. } => true,
-        });
+        }
     }
 
     /// What was heard of others may have been missed: all is asked and renewed anew.
     pub fn disturbed(&mut self) {
-        self.look(|_, _| true);
-    }
-
-    fn look(&mut self, is_concerned: impl Fn(&State, Duration) -> bool) {
-        let concerned = self.entries.iter();
-        let concerned = concerned.filter(|(_, one)| is_concerned(&one.state, one.hold.ttl));
-        let ids: Vec<Uuid> = concerned.map(|(id, _)| *id).collect();
-        ids.into_iter().for_each(|id| self.act(id));
+        self.ids().into_iter().for_each(|id| self.act(id));
     }
 
     /// Nothing is held or wanted.
@@ -399,7 +431,7 @@ impl Holds {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
-        entry.again |= entry.busy;
+        entry.again |= entry.busy && !mutant!(MissesItsTurn);
         if entry.busy || std::mem::replace(&mut entry.queued, true) {
             return;
         }
@@ -437,6 +469,12 @@ impl Holds {
 /// The margins of a hold, whose TTL is checked when it is wanted.
 fn margins_of(ttl: Duration) -> Margins {
     Margins::of(ttl.clamp(margins::SHORTEST_TTL, margins::LONGEST_TTL))
+}
+
+/// How long after so many failures in a row it is tried again.
+fn retry(first: Duration, failures: u32, id: Uuid) -> Duration {
+    let doublings = failures.saturating_sub(1).min(RETRY_DOUBLINGS);
+    spread(first * (1 << doublings), id)
 }
 
 /// Up to twice as long, by what an id happens to be: who failed together does not come together.

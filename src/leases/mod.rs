@@ -8,6 +8,7 @@
 //!
 //! Must never: let a lease be used for longer than it is trusted.
 
+mod calls;
 mod error;
 #[doc(hidden)]
 pub mod holds;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
-pub use self::error::AcquireError;
+pub use self::error::{AcquireError, LeaseLost};
 
 use self::holds::{Holds, Patience};
 use self::task::{Command, Grant, Standing, Task};
@@ -30,7 +31,6 @@ use crate::scheduler::lease::{
     FencingToken, Hold, LeaseName, Mode, NAMES_PER_HOLD_LIMIT, NameState, Replica,
 };
 use crate::scheduler::margins::{LONGEST_TTL, SHORTEST_TTL};
-#[cfg(feature = "daemon")]
 use crate::scheduler::time::BootTime;
 use crate::store::{LeaseStore, StoreError};
 
@@ -60,15 +60,15 @@ pub struct Leases {
 }
 
 struct Shared {
-    store: Arc<dyn LeaseStore>,
+    place: String,
     clock: Arc<dyn Clock>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
 impl fmt::Debug for Leases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.shared.store.place();
-        f.debug_struct("Leases").field("store", &place).finish()
+        let place = &self.shared.place;
+        f.debug_struct("Leases").field("store", place).finish()
     }
 }
 
@@ -76,8 +76,9 @@ impl Leases {
     /// A client of the store that `url` names, as in `jobs.toml`. `namespace` keeps fleets apart
     /// that share a store. `memory:` is this client's alone, for tests.
     ///
-    /// Must be called on a tokio runtime with I/O and time enabled, on which it lives: if that is
-    /// shut down, what is held runs out by itself.
+    /// It lives on a thread of soloist's own, with its connections: whatever becomes of the runtime
+    /// that it is used from, what is held is renewed until it is given back, or the process ends. A
+    /// child that the process forks has nothing of that: it opens a client of its own.
     ///
     /// # Errors
     /// When the URL names no store, or that can't be reached or used.
@@ -85,8 +86,8 @@ impl Leases {
         open::by_url(url, namespace).await
     }
 
-    /// A client of a store that is open, by this clock; `name` is what others are told of who has a
-    /// lease.
+    /// A client of a store that is open, by this clock, on the runtime that it is called on; `name`
+    /// is what others are told of who has a lease.
     ///
     /// # Errors
     /// When the store can't be reached or used.
@@ -107,15 +108,14 @@ impl Leases {
             name: name.to_owned(),
         };
         let holds = Holds::new(replica);
-        let commands = Task::spawn(Arc::clone(&store), Arc::clone(&clock), holds, timer);
-        let shared = Shared {
-            store,
+        let place = store.place();
+        let commands = Task::spawn(store, Arc::clone(&clock), holds, timer);
+        let shared = Arc::new(Shared {
+            place,
             clock,
             commands,
-        };
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+        });
+        Ok(Self { shared })
     }
 
     /// Begins to ask for the lease of a name. Nothing happens before it is acquired.
@@ -124,7 +124,7 @@ impl Leases {
     }
 
     /// The same for several names: all of them are granted in one step, or none. Names may come in
-    /// any order, and twice.
+    /// any order, and twice; those of a `Vec<String>` by `names.iter().map(String::as_str)`.
     pub fn all<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Acquisition {
         Acquisition {
             leases: self.clone(),
@@ -145,7 +145,10 @@ impl Leases {
     /// # Errors
     /// When the store can't be asked.
     pub async fn names(&self) -> Result<Vec<NameState>, StoreError> {
-        let mut names = self.shared.store.names().await?.answer;
+        let (answer, answered) = oneshot::channel();
+        // A task that is gone drops what it would have answered by.
+        let _ = self.shared.commands.send(Command::Names { answer });
+        let mut names = answered.await.unwrap_or_else(|_| Err(self.closed()))?;
         names.retain(|name| !name.held.is_empty() || !name.waiting.is_empty());
         Ok(names)
     }
@@ -224,8 +227,10 @@ impl Acquisition {
     }
 
     /// Let in again where `holder` has it already, at once and before all who wait. All leases of
-    /// one holder count by themselves: the name is free when the last of them is given back. A
-    /// name that is held already keeps its token.
+    /// one holder count by themselves: the name is free when the last of them is given back. Where
+    /// all the names are held already, the token stays that of the holder; where some are not, or
+    /// were only shared, it is a new one, above all others: what the holder writes by its first one
+    /// afterwards is then refused by whatever has seen the second.
     pub fn held_by(mut self, holder: &Holder) -> Self {
         self.owner = Some(holder.0);
         self
@@ -240,7 +245,8 @@ impl Acquisition {
         self.ask(Patience::Endless).await
     }
 
-    /// Waits for it for so long.
+    /// Waits for it for so long. Those who come behind need not hear that it was in vain: the store
+    /// knows until when, and keeps its place no longer.
     ///
     /// # Errors
     /// [`AcquireError::TimedOut`] when somebody else has it still, or came first; when it can't be
@@ -263,6 +269,7 @@ impl Acquisition {
             return Err(AcquireError::Ttl(self.ttl));
         }
         let names = self.names.clone()?;
+        let since = self.leases.shared.clock.boot();
         loop {
             let hold = Hold {
                 // A new one each time: the release of one that came late may come late too.
@@ -272,14 +279,19 @@ impl Acquisition {
                 mode: self.mode,
                 ttl: self.ttl,
             };
-            match self.ask_once(hold, patience).await {
+            match self.ask_once(hold, patience, since).await {
                 Err(AcquireError::Late) => {}
                 other => return other,
             }
         }
     }
 
-    async fn ask_once(&self, hold: Hold, patience: Patience) -> Result<Lease, AcquireError> {
+    async fn ask_once(
+        &self,
+        hold: Hold,
+        patience: Patience,
+        since: BootTime,
+    ) -> Result<Lease, AcquireError> {
         let (answer, answered) = oneshot::channel();
         let mut given_up = GivenUp {
             leases: &self.leases,
@@ -288,6 +300,7 @@ impl Acquisition {
         let asked = Command::Acquire {
             hold: hold.clone(),
             patience,
+            since,
             answer,
         };
         let sent = self.leases.shared.commands.send(asked);
@@ -320,6 +333,14 @@ impl Drop for GivenUp<'_> {
 }
 
 impl Leases {
+    fn closed(&self) -> StoreError {
+        StoreError::Refused {
+            place: self.shared.place.clone(),
+            cause: "this client of leases was shut down".to_owned(),
+            cure: "open another one".to_owned(),
+        }
+    }
+
     fn release(&self, id: Uuid, done: Option<oneshot::Sender<()>>) {
         // A task that is gone has given back all that there was.
         let _ = self.shared.commands.send(Command::Release { id, done });
@@ -345,11 +366,6 @@ impl fmt::Debug for Lease {
             .finish_non_exhaustive()
     }
 }
-
-/// A lease is not to be used any more: somebody else may have it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the lease was lost: somebody else may have it by now")]
-pub struct LeaseLost;
 
 impl Lease {
     /// Its fencing token: it rises at every grant, for ever. Whoever writes under the lease sends
@@ -389,7 +405,7 @@ impl Lease {
     /// When it may not.
     pub fn check(&self) -> Result<(), LeaseLost> {
         match self.remaining().is_zero() {
-            true => Err(LeaseLost),
+            true => Err(LeaseLost(Arc::clone(&self.hold.names))),
             false => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! The task of a client: it waits, asks the store, and lets those know who hold and wait.
 //!
 //! ```text
-//!   commands ─┐                 ┌─▶ store calls, one of each kind at a time
+//!   commands ─┐                 ┌─▶ store calls (`calls`), one of each kind at a time
 //!   answers ──┤   ┌───────┐     │
 //!   news ─────┼──▶│ Holds │────▶┤
 //!   timer ────┘   └───────┘     └─▶ word to whoever waits or holds
@@ -16,12 +16,11 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use uuid::Uuid;
 
+use super::calls::{Calls, Heard};
 use super::error::AcquireError;
-use super::holds::{Effect, Granted, Holds, Kind, Patience, Trust, Word};
+use super::holds::{Effect, Granted, Holds, Patience, Trust, Word};
 use crate::clock::{Clock, Timer};
-use crate::scheduler::lease::{
-    Answered, Caller, HeldName, Hold, LeaseAnswer, LeaseName, LeaseRequest, NameState,
-};
+use crate::scheduler::lease::{Hold, NameState};
 use crate::scheduler::time::BootTime;
 use crate::store::{LeaseStore, StoreError, StoreEvent};
 
@@ -48,22 +47,19 @@ pub(super) enum Command {
     Acquire {
         hold: Hold,
         patience: Patience,
+        since: BootTime,
         answer: oneshot::Sender<Result<Grant, AcquireError>>,
     },
     Release {
         id: Uuid,
         done: Option<oneshot::Sender<()>>,
     },
+    /// Tell how all names stand.
+    Names {
+        answer: oneshot::Sender<Result<Vec<NameState>, StoreError>>,
+    },
     /// Give everything back and end.
     Close { done: oneshot::Sender<()> },
-}
-
-/// An answer of the store, with what was asked.
-struct Heard {
-    kind: Kind,
-    requests: Vec<LeaseRequest>,
-    sent: BootTime,
-    result: Result<Answered<Vec<LeaseAnswer>>, StoreError>,
 }
 
 /// What a task waits for.
@@ -77,15 +73,14 @@ struct Ears {
 
 /// One client at work.
 pub(super) struct Task {
-    store: Arc<dyn LeaseStore>,
+    calls: Calls,
     clock: Arc<dyn Clock>,
     holds: Holds,
     wanted: HashMap<Uuid, oneshot::Sender<Result<Grant, AcquireError>>>,
     held: HashMap<Uuid, watch::Sender<Standing>>,
     leaving: HashMap<Uuid, oneshot::Sender<()>>,
-    closing: Option<oneshot::Sender<()>>,
-    heard: mpsc::UnboundedSender<Heard>,
-    surveyed: mpsc::UnboundedSender<Option<Vec<NameState>>>,
+    /// Those who wait for its end: none, where it goes on.
+    closing: Vec<oneshot::Sender<()>>,
 }
 
 impl Task {
@@ -102,15 +97,13 @@ impl Task {
         // Before anything is asked, so that no turn is missed.
         let events = store.events();
         let task = Self {
-            store,
+            calls: Calls::new(store, Arc::clone(&clock), heard, surveyed),
             clock,
             holds,
             wanted: HashMap::new(),
             held: HashMap::new(),
             leaving: HashMap::new(),
-            closing: None,
-            heard,
-            surveyed,
+            closing: Vec::new(),
         };
         let ears = Ears {
             commands,
@@ -137,7 +130,7 @@ impl Task {
         loop {
             self.holds.advance(self.clock.boot());
             self.perform();
-            if self.holds.is_empty() && (!open || self.closing.is_some()) {
+            if self.holds.is_empty() && (!open || self.is_closing()) {
                 break;
             }
             let wakeup = self.holds.next_wakeup();
@@ -162,26 +155,31 @@ impl Task {
                 () = timer.sleep_until(wakeup) => {}
             }
         }
-        if let Some(done) = self.closing {
+        for done in self.closing {
             // Whoever closed it may not wait.
             let _ = done.send(());
         }
     }
 
+    fn is_closing(&self) -> bool {
+        !self.closing.is_empty()
+    }
+
     fn obey(&mut self, command: Command) {
         let now = self.clock.boot();
         match command {
-            Command::Acquire { answer, .. } if self.closing.is_some() => {
+            Command::Acquire { answer, .. } if self.is_closing() => {
                 // Whoever asked may have gone.
                 let _ = answer.send(Err(AcquireError::Closed));
             }
             Command::Acquire {
                 hold,
                 patience,
+                since,
                 answer,
             } => {
                 self.wanted.insert(hold.id, answer);
-                self.holds.acquire(hold, patience, now);
+                self.holds.acquire(hold, patience, since, now);
             }
             Command::Release { id, done } => {
                 self.held.remove(&id);
@@ -191,8 +189,9 @@ impl Task {
                 }
                 self.holds.release(id, now);
             }
+            Command::Names { answer } => self.calls.names(answer),
             Command::Close { done } => {
-                self.closing = Some(done);
+                self.closing.push(done);
                 self.leave_all();
             }
         }
@@ -230,61 +229,16 @@ impl Task {
                     caller,
                     requests,
                     timeout,
-                } => self.call(kind, caller, requests, timeout),
-                Effect::Survey => self.survey(),
+                } => self.calls.ask(kind, caller, requests, timeout),
+                Effect::Survey => self.calls.survey(),
                 Effect::Tidy {
                     caller,
                     names,
                     dead,
-                } => self.tidy(caller, names, dead),
+                } => self.calls.tidy(caller, names, dead),
                 Effect::Tell(id, word) => self.tell(id, word),
             }
         }
-    }
-
-    fn call(
-        &self,
-        kind: Kind,
-        caller: Caller,
-        requests: Vec<LeaseRequest>,
-        timeout: std::time::Duration,
-    ) {
-        let (store, heard) = (Arc::clone(&self.store), self.heard.clone());
-        let sent = self.clock.boot();
-        tokio::spawn(async move {
-            let asked = tokio::time::timeout(timeout, store.ask(&caller, &requests));
-            let result = asked.await.unwrap_or_else(|_| {
-                Err(StoreError::Unreachable {
-                    place: store.place(),
-                    cause: format!("no answer within {timeout:?}"),
-                })
-            });
-            // The receiver lives as long as the task; after it nobody wants to know.
-            let _ = heard.send(Heard {
-                kind,
-                requests,
-                sent,
-                result,
-            });
-        });
-    }
-
-    fn survey(&self) {
-        let (store, surveyed) = (Arc::clone(&self.store), self.surveyed.clone());
-        tokio::spawn(async move {
-            let names = store.names().await.ok().map(|names| names.answer);
-            // The receiver lives as long as the task; after it nobody wants to know.
-            let _ = surveyed.send(names);
-        });
-    }
-
-    fn tidy(&self, caller: Caller, names: Vec<LeaseName>, dead: Vec<HeldName>) {
-        let store = Arc::clone(&self.store);
-        tokio::spawn(async move {
-            if let Err(error) = store.tidy(&caller, &names, &dead).await {
-                tracing::debug!(%error, "what nobody has or wants is looked for again");
-            }
-        });
     }
 
     fn tell(&mut self, id: Uuid, word: Word) {

@@ -4,6 +4,7 @@
 //! it arrives.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::lease::{
     Answered, BATCH_LIMIT, Caller, Dependents, Enrolment, FencingToken, Order, OrderAnswer,
-    OrderKind, Replica, Retention, RunId,
+    OrderKind, Replica, Retention, RunId, Written,
 };
 use crate::scheduler::margins::{LONGEST_TTL, Margins};
 use crate::scheduler::time::Timestamp;
@@ -59,6 +60,7 @@ pub(crate) struct Sender<'s> {
     caller: Caller,
     /// An order went to the store, whatever became of it.
     has_sent: AtomicBool,
+    written: Mutex<Vec<Written>>,
 }
 
 impl<'s> Sender<'s> {
@@ -82,7 +84,14 @@ impl<'s> Sender<'s> {
             table,
             caller,
             has_sent: AtomicBool::new(false),
+            written: Mutex::default(),
         }
+    }
+
+    /// What its orders wrote into the ledger, as far as it heard of it.
+    pub(crate) fn into_written(self) -> Vec<Written> {
+        let written = self.written.into_inner();
+        written.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether any order may have arrived: none has as long as the store was never there.
@@ -137,6 +146,9 @@ impl<'s> Sender<'s> {
     async fn deliver(&self, orders: &[Order]) -> Result<Vec<Said>, StoreError> {
         let order = || self.store.order(&self.caller, orders);
         let (answered, again) = self.insist(order).await?;
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.extend(answered.lines);
+        drop(written);
         let answers = orders.iter().zip(answered.answer);
         let said = answers.map(|(order, answer)| Said {
             job: order.job.clone(),

@@ -191,6 +191,7 @@ impl Execution<'_> {
     fn pass_on(&mut self, change: Change) {
         match change {
             Change::Extend(deadline) => self.keeper.order(Order::Extend(deadline)),
+            Change::Signal(number) => self.keeper.order(Order::Signal { number }),
             Change::Stop { kill_at, grace } => {
                 let kill_at = kill_at.as_duration();
                 self.keeper.order(Order::Stop { kill_at });

@@ -193,6 +193,12 @@ impl RunningAttempt {
         self.stop(Duration::ZERO);
     }
 
+    /// Passes a signal on to its first process, by its number; before that is the program that it
+    /// is to be, it waits for that.
+    pub fn pass_on(&self, signal: i32) {
+        self.orders.signal(signal);
+    }
+
     /// Its lease was renewed: it may run until then.
     pub fn guard(&self, guard: Guard) {
         self.orders.extend(deadline(guard));

@@ -1,6 +1,9 @@
 //! Orders to a running attempt, on their way from whoever gives them to the task that owns it.
-//! Only the latest counts, so nothing queues up.
+//! Only the latest counts, so nothing queues up; of signals that are passed on each kind counts once
+//! until it is heard, as in the kernel.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -21,6 +24,7 @@ struct Standing {
 #[derive(Clone, Debug)]
 pub(super) struct OrderSender {
     standing: watch::Sender<Standing>,
+    signals: Arc<AtomicU64>,
 }
 
 /// Hears orders.
@@ -28,6 +32,8 @@ pub(super) struct OrderSender {
 pub(super) struct Orders {
     standing: watch::Receiver<Standing>,
     heard: Standing,
+    /// Those that are to be passed on: a bit for each number.
+    signals: Arc<AtomicU64>,
 }
 
 /// How what is ordered has changed.
@@ -37,6 +43,8 @@ pub(super) enum Change {
     Extend(Deadline),
     /// End it by then, which is so far from now.
     Stop { kill_at: BootTime, grace: Duration },
+    /// Pass this signal on to it.
+    Signal(i32),
 }
 
 /// Both ends, for an attempt whose lease allows so much.
@@ -46,7 +54,17 @@ pub(super) fn channel(deadline: Deadline) -> (OrderSender, Orders) {
         kill_at: None,
     };
     let (sender, standing) = watch::channel(heard);
-    (OrderSender { standing: sender }, Orders { standing, heard })
+    let signals = Arc::new(AtomicU64::new(0));
+    let orders = OrderSender {
+        standing: sender,
+        signals: Arc::clone(&signals),
+    };
+    let heard = Orders {
+        standing,
+        heard,
+        signals,
+    };
+    (orders, heard)
 }
 
 impl OrderSender {
@@ -63,6 +81,17 @@ impl OrderSender {
     pub(super) fn extend(&self, deadline: Deadline) {
         self.standing
             .send_modify(|standing| standing.deadline = deadline);
+    }
+
+    /// Pass a signal on to it, by its number.
+    pub(super) fn signal(&self, number: i32) {
+        let bit = u32::try_from(number)
+            .ok()
+            .and_then(|by| 1_u64.checked_shl(by));
+        self.signals
+            .fetch_or(bit.unwrap_or_default(), Ordering::AcqRel);
+        // Only to be looked at: nothing else has changed.
+        self.standing.send_modify(|_| ());
     }
 }
 
@@ -97,9 +126,20 @@ impl Orders {
                 self.heard.deadline = standing.deadline;
                 return Change::Extend(standing.deadline);
             }
+            if let Some(number) = self.next_signal() {
+                return Change::Signal(number);
+            }
             if self.standing.changed().await.is_err() {
                 std::future::pending().await
             }
         }
+    }
+
+    /// One that is to be passed on, which is not told again.
+    fn next_signal(&self) -> Option<i32> {
+        let waiting = self.signals.load(Ordering::Acquire);
+        let number = waiting.checked_ilog2()?;
+        self.signals.fetch_and(!(1 << number), Ordering::AcqRel);
+        i32::try_from(number).ok()
     }
 }

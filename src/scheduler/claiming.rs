@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use super::claims::Asked;
 use super::job::{JobName, OnCrash};
 use super::lease::{Claim, ClaimAnswer, Grant, LATE_AFTER, Late, Origin, RunId, Scope};
 use super::table::Due;
@@ -223,7 +224,12 @@ impl Scheduler {
         for claim in claims {
             self.claims.landed(claim.run_id);
             match answers.next() {
-                Some(answer) => self.answered(claim, answer, sent, now),
+                Some(answer) => {
+                    if !matches!(answer, ClaimAnswer::Granted(_)) {
+                        self.claims.not_granted(claim.run_id, sent);
+                    }
+                    self.answered(claim, answer, sent, now);
+                }
                 None => self.unanswered(claim.run_id, sent, now),
             }
         }
@@ -254,8 +260,8 @@ impl Scheduler {
         }
         match answer {
             ClaimAnswer::Granted(grant) => {
-                self.claims.settle(id);
-                self.granted(claim, grant, sent, now);
+                let asked = self.claims.granted(id, sent);
+                self.granted(claim, grant, asked, now);
             }
             ClaimAnswer::Early { .. } | ClaimAnswer::RequestExpired if self.draining => {
                 self.claims.settle(id);
@@ -331,7 +337,7 @@ impl Scheduler {
         }
     }
 
-    fn granted(&mut self, mut claim: Claim, grant: Grant, sent: BootTime, now: BootTime) {
+    fn granted(&mut self, mut claim: Claim, grant: Grant, asked: Asked, now: BootTime) {
         self.token_floor = self.token_floor.max(grant.token);
         self.grace_told = false;
         let Some(entry) = self.table.granted(&claim.occurrence.job).cloned() else {
@@ -342,7 +348,7 @@ impl Scheduler {
         claim.shards = grant.shards;
         let (shard, shards) = (claim.shard, claim.shards);
         let takeover = claim.watched.is_some();
-        let guard = self.held.granted(job.clone(), claim, grant, sent, now);
+        let guard = self.held.granted(job.clone(), claim, grant, asked, now);
         let guard = match guard {
             Some(guard) if !self.draining => guard,
             other => {

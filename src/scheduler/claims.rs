@@ -44,6 +44,17 @@ struct Pending {
     /// It may have been granted, under a lease that has run out by then. None where the last
     /// answer said no.
     doubt_until: Option<BootTime>,
+    /// It was not granted before that. None where it was not sent yet.
+    asked_since: Option<BootTime>,
+}
+
+/// Since when a claim may have been granted that is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// When it was sent first after it was last known not to be granted.
+    pub(super) since: BootTime,
+    /// When it was sent the last time.
+    pub(super) sent: BootTime,
 }
 
 impl Claims {
@@ -65,6 +76,7 @@ impl Claims {
             failures: 0,
             in_flight: false,
             doubt_until: None,
+            asked_since: None,
         };
         self.pending.insert(pending.claim.run_id, pending);
         if let Some(oldest) = surplus {
@@ -106,6 +118,7 @@ impl Claims {
                 continue;
             };
             pending.in_flight = true;
+            pending.asked_since.get_or_insert(now);
             self.in_flight += 1;
             batch.push(pending.claim.clone());
         }
@@ -121,6 +134,24 @@ impl Claims {
         {
             pending.in_flight = false;
             self.in_flight -= 1;
+        }
+    }
+
+    /// Forgets a claim that was granted; answers since when it may have been.
+    pub(super) fn granted(&mut self, id: RunId, sent: BootTime) -> Asked {
+        let since = self.pending.get(&id).and_then(|one| one.asked_since);
+        self.settle(id);
+        Asked {
+            // Of one that was given up meanwhile nobody knows any more.
+            since: since.unwrap_or_default(),
+            sent,
+        }
+    }
+
+    /// Notes that a claim which was sent at `sent` was answered, and had not been granted.
+    pub(super) fn not_granted(&mut self, id: RunId, sent: BootTime) {
+        if let Some(pending) = self.pending.get_mut(&id) {
+            pending.asked_since = Some(sent);
         }
     }
 

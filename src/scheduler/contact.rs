@@ -1,7 +1,8 @@
 //! Whether the store is there, and what time it is at it: what every answer tells beside itself.
 //!
 //! Must never: fill the log with an outage. What keeps the store away is told once, and again only
-//! where it has become something else. Nor with a clock that stands still.
+//! where it has become something else. Nor with a clock that stands still. Nor keep an outage that
+//! lasts to itself, however soon it came after another: readiness goes by what is told.
 
 use std::time::Duration;
 
@@ -17,6 +18,11 @@ const OTHER_REASON_TOLD_AFTER: Duration = Duration::from_secs(5);
 /// How long after an outage was told another one for the same reason is. A record that nobody here
 /// can read fails every call that touches it, and no other.
 const SAME_REASON_TOLD_AFTER: Duration = Duration::from_secs(60);
+
+/// How long an outage lasts, with no call that succeeded, before it is told also where another one
+/// for the same reason was told a moment ago. Each sixth of a lease something is asked that no
+/// unreadable record keeps from its answer: with those of 30 s and less it makes no such outage.
+const LASTS_FROM: Duration = Duration::from_secs(5);
 
 /// How long after a jump of a clock was told another one the same way is. After a step back the
 /// store's time stands still for up to a minute, and each answer shows that anew.
@@ -37,10 +43,11 @@ pub(super) struct Contact {
 impl Contact {
     /// A call failed; answers whether people are to be told why.
     fn failed(&mut self, cause: &str, now: BootTime) -> bool {
-        self.away_since.get_or_insert(now);
+        let since = *self.away_since.get_or_insert(now);
         let tell = match &self.told {
             Some((told, at)) if told == cause => {
-                !self.is_told && now >= *at + SAME_REASON_TOLD_AFTER
+                let lasts = now >= since + LASTS_FROM;
+                !self.is_told && (lasts || now >= *at + SAME_REASON_TOLD_AFTER)
             }
             Some((_, at)) => !self.is_told || now >= *at + OTHER_REASON_TOLD_AFTER,
             None => true,
@@ -144,6 +151,17 @@ mod tests {
         assert_eq!(told, 3);
         assert!(contact.failed("closed", at(121)), "another reason");
     }
+
+    #[test]
+    fn an_outage_soon_after_another_is_told_once_it_lasts() {
+        let mut contact = Contact::default();
+        assert!(contact.failed("closed", at(0)));
+        assert_eq!(contact.heard(), Some((at(0), true)));
+        let told = (10..30).filter(|second| contact.failed("closed", at(*second)));
+        assert_eq!(told.collect::<Vec<u64>>(), [15]);
+        assert_eq!(contact.heard(), Some((at(10), true)), "and that it is over");
+    }
+
     #[test]
     fn a_clock_that_stands_still_is_told_once_and_its_way_back_too() {
         let mut contact = Contact::default();

@@ -126,6 +126,9 @@ pub enum EndedHow {
     TimedOut,
     /// It was stopped: an [`Effect::Stop`] asked for it, or its [`Guard`] came to its end.
     Stopped,
+    /// Nothing of it ran, for no fault of the job's: another replica may run it, also where it may
+    /// run at most once.
+    NotStarted,
 }
 
 /// Something to be done.

@@ -21,6 +21,7 @@ use std::time::Duration;
 pub(super) use self::lease::{AfterRenewal, Stop};
 
 use self::lease::Lease;
+use super::claims::Asked;
 use super::effect::{Ending, Guard, Notice};
 use super::job::Job;
 use super::lease::{
@@ -75,18 +76,18 @@ impl Work {
 }
 
 impl HeldLeases {
-    /// Takes in a grant that was asked for at `sent`, and says until when an attempt may run
+    /// Takes in a grant, and says until when an attempt may run
     /// under it. None: too little is left of it to start anything.
     pub(super) fn granted(
         &mut self,
         job: Arc<Job>,
         claim: Claim,
         grant: Grant,
-        sent: BootTime,
+        asked: Asked,
         now: BootTime,
     ) -> Option<Guard> {
         let run_id = claim.run_id;
-        let lease = Lease::granted(job, claim, grant, sent, now);
+        let lease = Lease::granted(job, claim, grant, asked, now);
         let guard = lease.guard();
         self.timers.set(run_id, lease.next_wakeup());
         self.leases.insert(run_id, lease);

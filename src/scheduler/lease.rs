@@ -43,7 +43,7 @@ pub use self::keeping::{Release, ReleaseAnswer, Renewal, RenewalAnswer, StopFor,
 pub use self::late::{LATE_AFTER, Late};
 pub use self::named::{
     Busy, HeldName, Hold, LEASE_NAME_LENGTH_LIMIT, LeaseAnswer, LeaseName, LeaseNameError,
-    LeaseRequest, Mode, NAMES_PER_HOLD_LIMIT, NameState, WAITING_LIMIT,
+    LeaseRequest, Mode, NAMES_PER_HOLD_LIMIT, NameState, WAITING_LIMIT, Wait,
 };
 pub use self::usage::{MeasuredOf, PeakMemory, Usage};
 pub use self::written::Written;
@@ -60,8 +60,9 @@ pub const BATCH_LIMIT: usize = 128;
 /// is told of it all the same.
 pub const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// A number that rises at every grant of a job, for ever, and stays below 2^53, so that it
-/// survives JSON and JavaScript. It starts at the store's time in microseconds.
+/// A number that rises at every grant of a job, or of a name, for ever, and stays below 2^53, so
+/// that it survives JSON and JavaScript, and `as i64` for SQL. It starts at the store's time in
+/// microseconds.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]

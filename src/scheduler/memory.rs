@@ -137,6 +137,8 @@ impl Scheduler {
         let before = self.born.replace(born);
         if before.is_some_and(|before| before != born) {
             self.watch.look_now(Scope::All, now);
+            // Whoever found the loss may have left less time for that than a lease of here lasts.
+            self.held.renew_now(now);
         }
         if before.is_some_and(|before| before < born) && self.may_enrol() {
             let mut enrolments = self.table.enrolments();

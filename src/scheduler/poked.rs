@@ -44,6 +44,12 @@ impl Poked {
         armed.is_some_and(|armed| armed.next > at)
     }
 
+    /// The first instant that any of them waits for.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        let armed = self.0.values().filter_map(|waiting| waiting.armed.as_ref());
+        armed.map(|armed| armed.next).min()
+    }
+
     /// Releases a job's instants up to `until`; gives back what waits no more.
     pub(super) fn release(&mut self, job: &JobName, until: Timestamp) -> Option<Armed> {
         let waiting = self.0.entry(job.clone()).or_default();
@@ -127,6 +133,7 @@ mod tests {
     fn nothing_is_due_before_it_is_poked_and_each_poke_is_for_one_occurrence() {
         let mut table = armed_after(0);
         assert_eq!((due(&mut table, HOUR), table.next_due()), (vec![], None));
+        assert_eq!(table.next_instant(), Some(at(HOUR)), "it is told even so");
         table.poke(&name(), at(HOUR), at(HOUR));
         assert_eq!(due(&mut table, HOUR), [HOUR]);
         assert_eq!(due(&mut table, 2 * HOUR), [0; 0]);

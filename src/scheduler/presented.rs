@@ -105,4 +105,9 @@ impl Scheduler {
     pub fn table(&self) -> Vec<Arc<Job>> {
         self.table.sorted()
     }
+
+    /// The job of this name in its table, a disabled one too.
+    pub fn job(&self, name: &JobName) -> Option<Arc<Job>> {
+        self.table.entry(name).map(|entry| Arc::clone(&entry.job))
+    }
 }

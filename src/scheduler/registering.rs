@@ -87,7 +87,7 @@ impl Scheduler {
         let all = self.registration.in_flight == 0 && self.registration.waiting.is_empty();
         let table = self.settings.purpose == Purpose::Table;
         if all && table && !std::mem::replace(&mut self.registration.told, true) {
-            let (jobs, next) = (self.table.len(), self.table.next_due());
+            let (jobs, next) = (self.table.len(), self.table.next_instant());
             self.report(Notice::Ready { jobs, next });
         }
     }

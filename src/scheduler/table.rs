@@ -362,6 +362,12 @@ impl Table {
         self.due.keys().next().copied()
     }
 
+    /// The same for people: also of jobs that wait for somebody else's timer.
+    pub(super) fn next_instant(&self) -> Option<Timestamp> {
+        let waiting = self.poked.next().into_iter();
+        self.next_due().into_iter().chain(waiting).min()
+    }
+
     /// Takes what is to be claimed by `now` and arms it for its next occurrence.
     pub(super) fn take_due(&mut self, now: Timestamp) -> Vec<Due> {
         let mut taken = Vec::new();

@@ -246,7 +246,7 @@ pub(super) fn touched<'i>(
 /// Ends a call. The birth of a ledger is announced: whoever holds a lease looks, and finds that
 /// it has to write it anew.
 fn leave(draft: &mut Draft<'_>, group: Group) {
-    if draft.group().process.is_empty() && !group.process.is_empty() {
+    if draft.group().is_born_in(&group) {
         draft.announce(StoreEvent::Opening);
     }
     draft.set_group(group);

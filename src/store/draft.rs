@@ -54,6 +54,8 @@ pub(super) struct Line {
 pub(super) struct Changes {
     /// The group as it becomes; none where it stays.
     pub(super) group: Option<Group>,
+    /// It is as the step wants it, changed or not.
+    pub(super) group_is_set: bool,
     /// The jobs whose records must still be what was read.
     pub(super) compared: BTreeSet<JobName>,
     pub(super) records: BTreeMap<JobName, Kept>,
@@ -154,6 +156,7 @@ impl<'r> Draft<'r> {
     /// What the group becomes.
     pub(super) fn set_group(&mut self, group: Group) {
         self.changes.group = (group != self.reading.group).then_some(group);
+        self.changes.group_is_set = true;
     }
 
     /// Begins an item: what it writes hangs on nothing that was read before.

@@ -200,9 +200,9 @@ impl Ledger {
     fn write(&mut self, changes: Changes) {
         if let Some(group) = changes.group {
             self.group = group;
-            // It knows of the loss now, whatever the clock reads by then.
-            self.is_after_loss = false;
         }
+        // It knows of the loss now, whatever the clock reads by then.
+        self.is_after_loss &= !changes.group_is_set;
         for (job, kept) in changes.records {
             self.keep(job, kept);
         }

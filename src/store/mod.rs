@@ -37,6 +37,7 @@ mod scratch;
 mod shown;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+mod stretch;
 mod url;
 mod withdrawal;
 
@@ -52,7 +53,8 @@ pub use self::history::AttemptRecord;
 pub use self::leases::LeaseStore;
 #[cfg(feature = "daemon")]
 pub use self::scratch::{Detour, PlainLock, Scratch};
-pub use self::url::{open, open_at, open_leases, open_with};
+pub use self::stretch::{COUNT_LIMIT, Known, RangeLine};
+pub use self::url::{check_url, open, open_at, open_leases, open_with};
 pub use self::withdrawal::Withdrawal;
 
 use crate::scheduler::job::JobName;
@@ -338,7 +340,7 @@ pub enum StoreEvent {
     PauseChanged,
     /// A hold that waits for leases may have them now.
     Turn(Uuid),
-    /// The connection was made anew: what happened meanwhile was not heard.
+    /// News are heard from now on, for the first time or again: what happened before was not.
     Reconnected,
 }
 

@@ -26,7 +26,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::scheduler::job::check_name;
 #[cfg(feature = "redis")]
 use crate::store_url::Several;
-use crate::store_url::{RedisUrl, SeveralUrl, StoreOptions, redact};
+use crate::store_url::{self, RedisUrl, SeveralUrl, StoreOptions, redact};
 
 /// The file of the embedded store, in a state directory.
 #[cfg(feature = "sqlite")]
@@ -111,21 +111,12 @@ fn open_part(
     let Some(url) = url else {
         return open_default(clock, namespace, part);
     };
+    check_url(url).map_err(|(cause, cure)| bad_url(url, &cause, &cure))?;
     check_namespace(namespace, &redact(url))?;
     match url.split_once(':') {
         Some(("sqlite", path)) => open_sqlite(clock, url, path, namespace, part),
-        Some(("memory", "")) => Ok(Opened::Memory(Arc::new(MemoryStore::new(clock)))),
-        Some(("memory", _)) => Err(bad_url(url, "`memory:` takes nothing after it")),
-        _ if RedisUrl::is_one(url) || SeveralUrl::is_one(url) => {
-            open_redis(url, namespace, options, part)
-        }
-        Some(("postgres" | "mysql" | "etcd" | "zookeeper", _)) => {
-            Err(bad_url(url, "not supported yet"))
-        }
-        _ => Err(bad_url(
-            url,
-            "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`",
-        )),
+        Some(("memory", _)) => Ok(Opened::Memory(Arc::new(MemoryStore::new(clock)))),
+        _ => open_redis(url, namespace, options, part),
     }
 }
 
@@ -139,7 +130,7 @@ fn open_default(clock: Arc<dyn Clock>, namespace: &str, part: Part) -> Result<Op
 
 #[cfg(not(feature = "sqlite"))]
 fn open_default(_: Arc<dyn Clock>, _: &str, _: Part) -> Result<Opened, StoreError> {
-    Err(without("sqlite:", "sqlite"))
+    Err(absent("sqlite:"))
 }
 
 #[cfg(feature = "sqlite")]
@@ -177,7 +168,7 @@ fn open_sqlite(
     _: &str,
     _: Part,
 ) -> Result<Opened, StoreError> {
-    Err(without(url, "sqlite"))
+    Err(absent(url))
 }
 
 #[cfg(feature = "redis")]
@@ -197,16 +188,16 @@ fn open_redis(
 
 #[cfg(not(feature = "redis"))]
 fn open_redis(url: &str, _: &str, _: &StoreOptions, _: Part) -> Result<Opened, StoreError> {
-    Err(without(url, "redis"))
+    Err(absent(url))
 }
 
 /// What is refused to whoever built this without the store.
 #[cfg(not(all(feature = "redis", feature = "sqlite")))]
-fn without(url: &str, feature: &str) -> StoreError {
-    let cause = format!(
-        "this program was built without it: switch the feature `{feature}` of the crate `soloist` on"
-    );
-    bad_url(url, &cause)
+fn absent(url: &str) -> StoreError {
+    match check_url(url) {
+        Err((cause, cure)) => bad_url(url, &cause, &cure),
+        Ok(()) => unreachable!("a store that is not there passes no check"),
+    }
 }
 
 fn check_namespace(namespace: &str, place: &str) -> Result<(), StoreError> {
@@ -217,35 +208,80 @@ fn check_namespace(namespace: &str, place: &str) -> Result<(), StoreError> {
     })
 }
 
-fn bad_url(url: &str, cause: &str) -> StoreError {
-    StoreError::BadUrl {
-        url: redact(url),
-        cause: cause.to_owned(),
+/// Whether a URL names a store that this program can open; if not, why, and what to do. Without
+/// any secret.
+pub fn check_url(url: &str) -> Result<(), (String, String)> {
+    store_url::check(url).map_err(|error| (error.to_string(), error.hint()))?;
+    let without = |feature: &str| {
+        let cure = format!("switch the feature `{feature}` of the crate `soloist` on");
+        Err(("this program was built without it".to_owned(), cure))
+    };
+    match url.split_once(':') {
+        Some(("sqlite", _)) if !cfg!(feature = "sqlite") => without("sqlite"),
+        Some(("sqlite", path)) => file_path(path)
+            .map(|_| ())
+            .map_err(|(cause, cure)| (cause.to_owned(), cure.to_owned())),
+        Some(("memory", "")) => Ok(()),
+        Some(("memory", _)) => Err((
+            "`memory:` takes nothing after it".to_owned(),
+            "leave that out".to_owned(),
+        )),
+        _ if !RedisUrl::is_one(url) && !SeveralUrl::is_one(url) => {
+            let cause = "it is none as it is written";
+            let cure =
+                "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`, and nothing else";
+            Err((cause.to_owned(), cure.to_owned()))
+        }
+        _ if !cfg!(feature = "redis") => without("redis"),
+        Some((scheme, _))
+            if !cfg!(feature = "tls") && scheme.to_ascii_lowercase().starts_with("rediss") =>
+        {
+            without("tls")
+        }
+        _ => Ok(()),
     }
 }
 
-#[cfg(feature = "sqlite")]
-/// The path in `sqlite:PATH`; `sqlite:///PATH` is what other tools call an absolute one.
-pub(super) fn sqlite_path(url: &str, path: &str) -> Result<PathBuf, StoreError> {
+fn bad_url(url: &str, cause: &str, cure: &str) -> StoreError {
+    StoreError::BadUrl {
+        url: redact(url),
+        cause: format!("{cause}; {cure}"),
+    }
+}
+
+/// The path in `sqlite:PATH`; `sqlite:///PATH` is what other tools call an absolute one. If it can be
+/// none, why, and what to do.
+fn file_path(path: &str) -> Result<&str, (&'static str, &'static str)> {
     let path = match path.strip_prefix("//") {
         Some(rest) if rest.starts_with('/') => rest,
         Some(_) => {
-            return Err(bad_url(
-                url,
-                "`//` is followed by a host, and a file has none: `sqlite:PATH`",
+            return Err((
+                "`//` is followed by a host, and a file has none",
+                "write `sqlite:PATH`",
             ));
         }
         None => path,
     };
-    let cause = match path {
-        "" => "it names no file; leave the URL out for the default one",
-        ":memory:" => "the store of one process that keeps nothing is `memory:`",
-        path if path.contains('?') => "a file takes no options after `?`",
-        path if path.contains('\0') => "a path holds no NUL",
-        path if path.starts_with('~') => "`~` means nothing here: write the path in full",
-        path => return Ok(PathBuf::from(path)),
-    };
-    Err(bad_url(url, cause))
+    Err(match path {
+        "" => ("it names no file", "write `sqlite:PATH`"),
+        ":memory:" => (
+            "no file is meant",
+            "the store of one process that keeps nothing is `memory:`",
+        ),
+        path if path.contains('?') => ("a file takes no options after `?`", "leave them out"),
+        path if path.contains('\0') => ("a path holds no NUL", "leave it out"),
+        path if path.starts_with('~') => ("`~` means nothing here", "write the path in full"),
+        path => return Ok(path),
+    })
+}
+
+#[cfg(feature = "sqlite")]
+/// The path of a file that a URL names.
+pub(super) fn sqlite_path(url: &str, path: &str) -> Result<PathBuf, StoreError> {
+    match file_path(path) {
+        Ok(path) => Ok(PathBuf::from(path)),
+        Err((cause, cure)) => Err(bad_url(url, cause, cure)),
+    }
 }
 
 #[cfg(feature = "sqlite")]
@@ -371,11 +407,25 @@ mod tests {
             ),
             ("rediss://:hunter2@h#insecure", "can't be switched off"),
             ("/var/lib/x.db", "`sqlite:PATH`"),
+            ("ann:hunter2@h:6379", "`redis://USER:PASSWORD@HOST:PORT"),
+            ("redis://hunter2@h", "`redis://:PASSWORD@HOST`"),
             ("", "`sqlite:PATH`"),
         ] {
             let said = refusal(url);
             assert!(said.contains(hint), "{url}: {said}");
             assert!(!said.contains("hunter2"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_url_is_refused_with_what_may_be_shown_of_it() {
+        for (url, shown) in store_url::REFUSED {
+            let Err(error) = open(Some(url), "shop") else {
+                panic!("{url} is a store");
+            };
+            let told = format!("{error} {error:?}");
+            assert!(told.contains(shown), "{url}: {told}");
+            assert!(!told.contains("s3cret"), "{url}: {told}");
         }
     }
 

@@ -11,8 +11,11 @@
     )
 )]
 
-use std::ops::Range;
-
+#[cfg(test)]
+pub(crate) use self::hiding::REFUSED;
+pub use self::hiding::{redact, star_passwords};
+#[cfg(feature = "daemon")]
+pub(crate) use self::hiding::{redact_word, secrets_of_refused};
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::Address;
 pub(crate) use self::redis::RedisUrl;
@@ -23,15 +26,13 @@ pub use self::tls::{StoreOptions, TlsFiles};
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
+mod hiding;
 mod redis;
 mod several;
 mod tls;
 
-/// What stands in place of a password.
-const REDACTED: &str = "***";
-
 /// What a store can be, for hints.
-const KINDS: &str = "a store is `sqlite:PATH`, `memory:` or `redis://HOST:PORT`; leave it out for an embedded SQLite file";
+const KINDS: &str = "a store is `redis://HOST:PORT`, or several servers by `redis+sentinel://`, `redis+cluster://` or `redis+quorum://`; `sqlite:PATH`, for one host; or `memory:`, for one process";
 
 /// The beginnings of the URLs that name a store that this version opens.
 const NOW: [&str; 12] = [
@@ -57,7 +58,7 @@ const LATER: [(&str, &str); 4] = [
     ("zookeeper://", ENGINES_TODAY),
 ];
 
-const ENGINES_TODAY: &str = "today a store is one Redis or Valkey, `redis://HOST:PORT`, or a file of one host, `sqlite:PATH`";
+const ENGINES_TODAY: &str = "today a store is Redis or Valkey, `redis://HOST:PORT` or several servers of it, or a file of one host, `sqlite:PATH`";
 
 /// Other ways in which people write them.
 const ALIASES: [(&str, &str); 4] = [
@@ -65,17 +66,6 @@ const ALIASES: [(&str, &str); 4] = [
     ("valkey://", "redis://"),
     ("valkeys://", "rediss://"),
     ("sqlite3:", "sqlite:"),
-];
-
-/// Names of query parameters whose values are secrets.
-const SECRET_PARAMETERS: [&str; 7] = [
-    "password",
-    "sentinel_password",
-    "pass",
-    "passwd",
-    "auth",
-    "token",
-    "secret",
 ];
 
 /// Why a text names no store that can be opened. It holds no secret.
@@ -121,7 +111,9 @@ impl StoreUrlError {
     pub fn hint(&self) -> String {
         match self {
             Self::Empty | Self::Unknown(_) => KINDS.into(),
-            Self::NoScheme => format!("for a file, write `sqlite:PATH`; {KINDS}"),
+            Self::NoScheme => {
+                "for a Redis, write `redis://HOST:PORT`; for a file, `sqlite:PATH`".into()
+            }
             Self::Alias { known, .. } => format!("did you mean `{known}`?"),
             Self::NotYet { today, .. } => (*today).into(),
             Self::Redis { cure, .. } => (*cure).into(),
@@ -162,6 +154,8 @@ pub fn check(url: &str) -> Result<(), StoreUrlError> {
         return Err(StoreUrlError::Alias { written, known });
     }
     match url.split_once(':') {
+        // Of `USER:PASSWORD@HOST` the user is no kind of store.
+        _ if url.contains('@') && !url.contains("://") => Err(RedisUrl::without_scheme()),
         Some((scheme, _)) if is_scheme(scheme) => Err(StoreUrlError::Unknown(scheme.into())),
         _ => Err(StoreUrlError::NoScheme),
     }
@@ -190,176 +184,9 @@ fn is_scheme(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-/// The URL with `***` for the password: scheme, user, host and the rest stay.
-///
-/// A password in which `@`, `/` or `?` was not escaped is still hidden as a whole: everything
-/// from the first `:` after the scheme to the last `@` counts as password.
-pub fn redact(url: &str) -> String {
-    let mut shown = url.to_owned();
-    for range in secret_ranges(url).into_iter().rev() {
-        shown.replace_range(range, REDACTED);
-    }
-    shown
-}
-
-/// What URLs in a text are known by; that of a socket may have no `//`.
-const MARKS: [&str; 2] = ["://", "unix:"];
-
-/// The same text with stars for the passwords of all URLs in it, byte for byte as long.
-pub fn star_passwords(text: &str) -> String {
-    let mut shown = text.to_owned();
-    let lower = text.to_ascii_lowercase();
-    for mark in MARKS {
-        let mut from = 0;
-        while let Some(found) = lower[from..].find(mark) {
-            let start = from + found;
-            let after = start + mark.len();
-            let end = after + length_of_rest(&text[..start], &text[after..]);
-            for range in secret_ranges(&text[start..end]) {
-                let stars = "*".repeat(range.len());
-                shown.replace_range(start + range.start..start + range.end, &stars);
-            }
-            from = end;
-        }
-    }
-    shown
-}
-
-/// How far the rest of a URL goes: to the quote that it stands in, if it stands in one, or to the
-/// end of the line. Another quote is part of it, and may be part of its password.
-fn length_of_rest(before: &str, rest: &str) -> usize {
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    let opened = line.chars().fold((None, false), |(quote, escaped), next| {
-        match (quote, next) {
-            (Some('"'), '\\') => (quote, !escaped),
-            (Some(open), close) if open == close && !escaped => (None, false),
-            (None, '"' | '\'') => (Some(next), false),
-            _ => (quote, false),
-        }
-    });
-    let (quote, _) = opened;
-    let mut escaped = false;
-    for (at, next) in rest.char_indices() {
-        match next {
-            '\n' => return at,
-            _ if Some(next) == quote && !escaped => return at,
-            _ => escaped = quote == Some('"') && next == '\\' && !escaped,
-        }
-    }
-    rest.len()
-}
-
-/// Whether it is the URL of a socket that names no user in front of its path.
-fn is_bare_socket(url: &str) -> bool {
-    let parts = url.split_once(':');
-    parts.is_some_and(|(scheme, rest)| {
-        let has_path_alone = !rest.starts_with("//") || rest.starts_with("///");
-        scheme.to_ascii_lowercase().ends_with("unix") && has_path_alone
-    })
-}
-
-/// Where the secrets of a URL are, in order and apart; empty ones are left out.
-fn secret_ranges(url: &str) -> Vec<Range<usize>> {
-    // Without `//` there is no user and no password (RFC 3986), but there may be parameters. What
-    // looks like one further on in the URL of a socket is part of those.
-    let authority = url.find("://").map(|scheme| scheme + "://".len());
-    let authority = authority.filter(|_| !is_bare_socket(url));
-    let at = authority.and_then(|authority| Some(authority + url[authority..].rfind('@')?));
-    let authority = authority.unwrap_or(0);
-    let mut ranges = Vec::new();
-    let password = at.and_then(|at| {
-        let colon = url[authority..at].find(':')?;
-        Some(authority + colon + 1..at)
-    });
-    // Parameters within what counts as password are hidden with it.
-    let rest = password.as_ref().map_or(authority, |range| range.end);
-    ranges.extend(password);
-    if let Some(query) = url[rest..].find('?') {
-        let mut start = rest + query + 1;
-        for parameter in url[start..].split('&') {
-            if let Some((name, value)) = parameter.split_once('=')
-                && SECRET_PARAMETERS.contains(&name.to_ascii_lowercase().as_str())
-            {
-                let value_at = start + name.len() + 1;
-                ranges.push(value_at..value_at + value.len());
-            }
-            start += parameter.len() + 1;
-        }
-    }
-    ranges.retain(|range| !range.is_empty());
-    ranges
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_displayed_url_keeps_everything_but_the_password() {
-        for (url, shown) in [
-            ("redis://127.0.0.1:6379", "redis://127.0.0.1:6379"),
-            ("redis://:pw@h:6379/0", "redis://:***@h:6379/0"),
-            ("rediss://bob:pw@h", "rediss://bob:***@h"),
-            ("redis://bob@h:6379", "redis://bob@h:6379"),
-            ("redis://bob:p@w/x?y@h/0", "redis://bob:***@h/0"),
-            (
-                "redis+sentinel://:p:w@a:1,b:2/m/0",
-                "redis+sentinel://:***@a:1,b:2/m/0",
-            ),
-            (
-                "postgres://h/db?user=a&password=pw&x=1",
-                "postgres://h/db?user=a&password=***&x=1",
-            ),
-            ("redis://h?password=p@w", "redis://h?password=***"),
-            ("redis://:@h", "redis://:@h"),
-            (
-                "redis+unix:/run/r?pass=pw&db=2",
-                "redis+unix:/run/r?pass=***&db=2",
-            ),
-            ("unix:/run/r?pass=p://w@", "unix:/run/r?pass=***"),
-            (
-                "unix:///run/r?user=ops:eu@shop&pass=secret",
-                "unix:///run/r?user=ops:eu@shop&pass=***",
-            ),
-            ("jdbc:redis://u:pw@h", "jdbc:redis://u:***@h"),
-            ("sqlite:/var/lib/soloist.db", "sqlite:/var/lib/soloist.db"),
-            ("memory:", "memory:"),
-            ("", ""),
-        ] {
-            assert_eq!(redact(url), shown);
-        }
-    }
-
-    #[test]
-    fn starring_out_keeps_the_length_and_the_other_urls() {
-        let text = "store = \"redis://:gehëim@h\" # or \"redis://u:pw@h2\"\nx = 1";
-        let shown = star_passwords(text);
-        assert_eq!(shown.len(), text.len());
-        assert_eq!(
-            shown,
-            "store = \"redis://:*******@h\" # or \"redis://u:**@h2\"\nx = 1"
-        );
-        for (text, shown) in [
-            (
-                "'redis+unix:/r?pass=secret1&db=2'",
-                "'redis+unix:/r?pass=*******&db=2'",
-            ),
-            (
-                "'Unix:///r?db=2&pass=secret1'",
-                "'Unix:///r?db=2&pass=*******'",
-            ),
-            ("unix: redis://u:secret1@h", "unix: redis://u:*******@h"),
-            // A quote other than the one that it stands in may be part of a password.
-            ("redis://:it's@h", "redis://:****@h"),
-            ("\"redis://:it's@h\" 'y@h'", "\"redis://:****@h\" 'y@h'"),
-            (
-                r#"a = "it\"s redis://:a\"b@h" # x@y"#,
-                r#"a = "it\"s redis://:****@h" # x@y"#,
-            ),
-        ] {
-            assert_eq!(star_passwords(text), shown);
-        }
-    }
 
     #[test]
     fn the_stores_of_this_version_pass() {

@@ -19,6 +19,9 @@ const DEFAULT_PORT: u16 = 6379;
 /// How a URL of this kind is written.
 const FORM: &str = "write `redis://USER:PASSWORD@HOST:PORT/DB`; all but the host may be left out, and `@`, `/`, `?` and `#` in a password are written `%40`, `%2F`, `%3F` and `%23`";
 
+/// What is meant by most who write a user alone.
+const PASSWORD_FORM: &str = "a password without a user has a colon before it: write `redis://:PASSWORD@HOST`; with a user, `redis://USER:PASSWORD@HOST`";
+
 /// How that of a socket is written.
 const SOCKET_FORM: &str =
     "write `unix:///PATH?db=DB&user=USER&pass=PASSWORD`; all but the path may be left out";
@@ -90,6 +93,11 @@ impl RedisUrl {
             let names = ["redis", "rediss", "unix", "redis+unix"];
             names.iter().any(|name| scheme.eq_ignore_ascii_case(name))
         })
+    }
+
+    /// What is wrong with `USER:PASSWORD@HOST`.
+    pub(super) fn without_scheme() -> StoreUrlError {
+        wrong("the store's URL does not begin with `redis://`")
     }
 
     /// Takes a URL apart.
@@ -249,7 +257,10 @@ pub(super) fn credentials(user_info: &str) -> Result<Credentials, StoreUrlError>
 fn checked(user: Option<String>, password: Option<String>) -> Result<Credentials, StoreUrlError> {
     match (&user, &password) {
         // For a user without a password any will do, so that there is a way to write it.
-        (Some(_), None) => Err(wrong("the store's URL has a user without a password")),
+        (Some(_), None) => Err(StoreUrlError::Redis {
+            what: "the store's URL has a user without a password",
+            cure: PASSWORD_FORM,
+        }),
         _ => Ok((user, password)),
     }
 }
@@ -275,10 +286,15 @@ pub(super) fn host_and_port(
         Some((host, port)) => (host, Some(port)),
         None => (authority, None),
     };
-    let host = host
+    let bare = host
         .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-        .unwrap_or(host);
+        .and_then(|host| host.strip_suffix(']'));
+    if bare.is_none() && host.contains(':') {
+        return Err(wrong(
+            "the store's URL has two ports, or an IPv6 address without `[` and `]` around it",
+        ));
+    }
+    let host = bare.unwrap_or(host);
     if host.is_empty() {
         return Err(wrong("the store's URL has no host"));
     }

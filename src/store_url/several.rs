@@ -25,7 +25,7 @@ const NODE_PORT: u16 = 6379;
 const SENTINEL_FORM: &str = "write `redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/MASTER/DB` with the Sentinels' hosts and the name by which they know the master; where the Sentinels have users of their own, add `?sentinel_user=USER&sentinel_password=PASSWORD`";
 const CLUSTER_FORM: &str = "write `redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` with some of the cluster's nodes; it has no databases";
 
-const QUORUM_FORM: &str = "write `redis+quorum://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/DB` with three servers or five, that are no replicas of each other";
+const QUORUM_FORM: &str = "write `redis+quorum://USER:PASSWORD@HOST:PORT,HOST:PORT,HOST:PORT/DB` with three, five or seven servers, that are no replicas of each other";
 
 /// Servers that are asked where the ledger is.
 #[derive(Clone, PartialEq, Eq)]

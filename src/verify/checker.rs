@@ -148,6 +148,21 @@ pub(super) struct Evidence<'e> {
     pub(super) deserters: &'e [String],
     /// How long a lease lasts.
     pub(super) lease_ttl: Duration,
+    /// When the ledger began anew, without what it had acknowledged.
+    pub(super) forgot: Option<Timestamp>,
+}
+
+impl Evidence<'_> {
+    /// Whether both were granted by a ledger that knew the same: what was granted before it forgot, it
+    /// may grant again.
+    fn is_of_one_ledger(&self, one: &Run, other: &Run) -> bool {
+        // Tokens are the store's time, in microseconds.
+        let is_older = |run: &Run, born: Timestamp| {
+            i128::from(run.token) < i128::from(born.as_millis()) * 1000
+        };
+        self.forgot
+            .is_none_or(|born| is_older(one, born) == is_older(other, born))
+    }
 }
 
 /// An occurrence whose attempt broke off, and that was run again.
@@ -267,19 +282,18 @@ fn token_order(runs: &[&Run], findings: &mut Findings) {
 fn occurrence(evidence: &Evidence<'_>, job: &JobPlan, runs: &[&Run], findings: &mut Findings) {
     for pair in runs.windows(2) {
         let [before, after] = pair else { continue };
-        if runs
-            .iter()
-            .filter(|run| run.attempt == after.attempt)
-            .count()
-            > 1
-        {
+        let is_same =
+            |run: &&&Run| run.attempt == after.attempt && evidence.is_of_one_ledger(run, after);
+        if runs.iter().filter(is_same).count() > 1 {
             findings.broken(Law::AttemptTwice, describe(after));
         }
         if job.once {
             findings.broken(Law::OnceTwice, describe(after));
         } else if !before.ended {
             findings.takeovers.push(takeover(evidence, before, after));
-        } else if may_run_again(evidence, before, after) {
+        } else if !evidence.is_of_one_ledger(before, after)
+            || may_run_again(evidence, before, after)
+        {
             findings.again += 1;
         } else {
             let what = format!(

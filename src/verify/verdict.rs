@@ -176,6 +176,7 @@ pub(super) fn judge(
         replicas: &played.replicas,
         deserters: &played.deserters,
         lease_ttl: setup.lease_ttl(),
+        forgot: played.ledger.as_ref().and_then(|ledger| ledger.forgot?),
     });
     let (outcome, because) = outcome(&findings, jobs, played, runs);
     let in_memory = played.in_memory;

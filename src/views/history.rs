@@ -8,11 +8,9 @@ use utoipa::ToSchema;
 
 use crate::scheduler::job::Job;
 use crate::scheduler::lease::{Cause, Origin};
-use crate::store::AttemptRecord;
-use crate::why::RangeLine;
+use crate::store::{AttemptRecord, RangeLine};
 
-/// Up to how many the instants are counted that one line stands for.
-pub(crate) const COUNT_LIMIT: usize = 1000;
+pub(crate) use crate::store::COUNT_LIMIT;
 
 /// A line that is shown.
 pub(crate) struct Line {

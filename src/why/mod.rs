@@ -37,9 +37,9 @@ pub use self::account::{
 pub use self::asked::{Asked, Clocks, NoTime, Written};
 pub use self::candidates::Candidates;
 pub use self::lateness::{Lateness, Reason};
-pub use self::ranges::RangeLine;
 pub use self::suspension::Suspension;
 pub use self::told::tell;
+pub use crate::store::RangeLine;
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;

@@ -13,7 +13,7 @@ use crate::scheduler::job::JobName;
 use crate::scheduler::lease::Origin;
 use crate::scheduler::schedule::{Schedule, told_apart};
 use crate::scheduler::time::Timestamp;
-use crate::store::Standing;
+use crate::store::{Known, Standing};
 
 /// How far from an instant that is no occurrence others are pointed out.
 const NEAR: Duration = Duration::from_secs(60);
@@ -300,7 +300,7 @@ fn other_schedule(view: &View<'_>) -> Option<Remark> {
     let identity = job.schedule.identity();
     let differs = !known_by.is_empty() && *known_by != identity;
     differs.then(|| {
-        let known = schedules::read(known_by, view.job, None);
+        let known = Known::read(known_by, view.job, None);
         let schedule = known.map(|known| known.schedule);
         let (table, in_force) = (
             job.schedule.text().to_owned(),

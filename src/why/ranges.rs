@@ -3,107 +3,32 @@
 //!
 //! Must never: count a line for an instant that its schedule doesn't have.
 
-use std::time::Duration;
-
 use super::account::{Account, Doubt, Fate, Origins, Range, Setting};
-use super::schedules::Known;
 use super::{View, candidates, pending, schedules};
-use crate::scheduler::job::{Job, JobName};
+use crate::scheduler::job::Job;
 use crate::scheduler::lease::Cause;
 use crate::scheduler::policy::{CatchUp, Concurrency};
 use crate::scheduler::schedule::Schedule;
 use crate::scheduler::time::{Timestamp, short_duration};
-use crate::store::AttemptRecord;
+use crate::store::{AttemptRecord, RangeLine};
 
-/// A line that stands for all instants of a schedule in a stretch of time.
-#[derive(Debug)]
-pub struct RangeLine<'l> {
-    /// All after this …
-    pub since: Timestamp,
-    /// … and up to this.
-    pub until: Timestamp,
-    /// The identity of the schedule that was in force.
-    pub identity: Option<&'l str>,
-    known: Option<Known>,
-}
-
-impl<'l> RangeLine<'l> {
-    /// Reads it; none for a line of one occurrence. `job` is the table's entry, where it has one.
-    pub fn of(line: &'l AttemptRecord, job: Option<&Job>) -> Option<Self> {
-        let since = line.detail.since?;
-        let identity = line.detail.schedule.as_deref();
-        Some(Self::between(
-            &line.job,
-            since,
-            line.scheduled_at,
-            identity,
-            job,
-        ))
-    }
-
-    /// All instants of a job's schedule after `since` and up to `until`.
-    pub fn between(
-        name: &JobName,
-        since: Timestamp,
-        until: Timestamp,
-        identity: Option<&'l str>,
-        job: Option<&Job>,
-    ) -> Self {
-        let known = identity.and_then(|text| schedules::read(text, name, job));
-        Self {
-            since,
-            until,
-            identity,
-            known,
-        }
-    }
-
-    /// The newest of them; none where there is none, or that can't be told any more.
-    pub fn newest(&self) -> Option<Timestamp> {
-        let known = self.known.as_ref().filter(|known| !known.lacks_calendars)?;
-        let just_after = self.until + Duration::from_millis(1);
-        let newest = known.schedule.last_before(just_after)?;
-        (newest > self.since).then_some(newest)
-    }
-
-    /// The instants before `before` that it stands for, the newest first; none where its schedule,
-    /// or its calendars, can't be told any more.
-    pub fn newest_first(&self, before: Timestamp) -> impl Iterator<Item = Timestamp> + '_ {
-        let known = self.known.as_ref().filter(|known| !known.lacks_calendars);
-        let begin = before.min(self.until + Duration::from_millis(1));
-        let last = move |at: &Timestamp| known?.schedule.last_before(*at);
-        std::iter::successors(last(&begin), last).take_while(|at| *at > self.since)
-    }
-
-    /// How many instants it stands for, counted up to a limit; none where its schedule, or its
-    /// calendars, can't be told any more.
-    pub fn count(&self, limit: usize) -> Option<usize> {
-        let known = self.known.as_ref().filter(|known| !known.lacks_calendars)?;
-        let schedule = &known.schedule;
-        let next = |at: &Timestamp| schedule.next_after(*at);
-        let instants = std::iter::successors(next(&self.since), next);
-        let within = instants.take_while(|at| *at <= self.until);
-        Some(within.take(limit).count())
-    }
-
-    /// Whether it stands for an instant of its time: certainly, or by today's schedule where its own can't be
-    /// read.
-    fn covers(&self, at: Timestamp, today: Option<&Schedule>) -> Option<Range> {
-        let schedule = self.known.as_ref().map(|known| &known.schedule);
-        let doubt = match &self.known {
-            Some(known) if known.lacks_calendars => Some(Doubt::Calendars),
-            Some(_) => None,
-            None => Some(Doubt::Schedule),
-        };
-        schedule.or(today)?.has(at).then(|| Range {
-            since: self.since,
-            until: self.until,
-            schedule: self
-                .identity
-                .map(|identity| schedules::shown(identity, schedule)),
-            doubt,
-        })
-    }
+/// Whether a line stands for an instant of its time: certainly, or by today's schedule where its own can't be
+/// read.
+fn covers(line: &RangeLine<'_>, at: Timestamp, today: Option<&Schedule>) -> Option<Range> {
+    let schedule = line.schedule().map(|known| &known.schedule);
+    let doubt = match line.schedule() {
+        Some(known) if known.lacks_calendars => Some(Doubt::Calendars),
+        Some(_) => None,
+        None => Some(Doubt::Schedule),
+    };
+    schedule.or(today)?.has(at).then(|| Range {
+        since: line.since,
+        until: line.until,
+        schedule: line
+            .identity
+            .map(|identity| schedules::shown(identity, schedule)),
+        doubt,
+    })
 }
 
 /// The account of an occurrence that never started, if the ledger says that of it.
@@ -121,7 +46,7 @@ pub(super) fn never_started(view: &View<'_>, at: Timestamp) -> Option<Account> {
         since.is_some_and(|since| since < at) && at <= line.scheduled_at
     };
     view.lines.iter().filter(around).find_map(|line| {
-        let range = RangeLine::of(line, view.entry())?.covers(at, today)?;
+        let range = covers(&RangeLine::of(line, view.entry())?, at, today)?;
         Some(told_by(view, at, line, Some(range)))
     })
 }

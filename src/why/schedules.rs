@@ -6,9 +6,9 @@ use jiff::tz::TimeZone;
 
 use super::View;
 use super::account::Because;
-use crate::scheduler::job::{Job, JobName};
 use crate::scheduler::schedule::Schedule;
 use crate::scheduler::time::Timestamp;
+use crate::store::Known;
 
 /// The schedule of a time.
 pub(super) struct InForce {
@@ -16,33 +16,8 @@ pub(super) struct InForce {
     pub(super) text: Option<String>,
     /// None where it can't be read, either.
     pub(super) schedule: Option<Schedule>,
-    /// Calendars took days from it, and which is no longer known.
+    /// See [`Known::lacks_calendars`].
     pub(super) lacks_calendars: bool,
-}
-
-/// A schedule that was read from its identity.
-#[derive(Debug)]
-pub(super) struct Known {
-    pub(super) schedule: Schedule,
-    /// See [`InForce::lacks_calendars`].
-    pub(super) lacks_calendars: bool,
-}
-
-/// Reads a schedule's identity. The table's own schedule serves where it is the same one: it has
-/// its calendars with it, which an identity has not.
-pub(super) fn read(identity: &str, job: &JobName, entry: Option<&Job>) -> Option<Known> {
-    let same = entry.filter(|entry| entry.schedule.identity() == identity);
-    if let Some(entry) = same {
-        return Some(Known {
-            schedule: entry.schedule.clone(),
-            lacks_calendars: false,
-        });
-    }
-    let schedule = Schedule::from_identity(identity, job.as_str())?;
-    Some(Known {
-        lacks_calendars: schedule.identity() != identity,
-        schedule,
-    })
 }
 
 /// What people call a schedule: its text, where it can be read.
@@ -70,7 +45,7 @@ pub(super) fn in_force(view: &View<'_>, at: Timestamp) -> InForce {
     };
     match then.map(|(.., identity)| identity).or_else(now) {
         Some(identity) => {
-            let known = read(identity, view.job, view.entry());
+            let known = Known::read(identity, view.job, view.entry());
             let schedule = known.as_ref().map(|known| &known.schedule);
             InForce {
                 text: Some(shown(identity, schedule)),

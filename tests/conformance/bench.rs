@@ -10,7 +10,7 @@ use soloist::scheduler::lease::{
     Outcome, Release, ReleaseAnswer, Renewal, RenewalAnswer, Replica, Retention, RunId, Scope,
 };
 use soloist::scheduler::time::Timestamp;
-use soloist::store::{Answered, AttemptRecord, ReplicaInfo, Store};
+use soloist::store::{Answered, AttemptRecord, ReplicaInfo, Store, StoreError};
 use uuid::Uuid;
 
 use crate::fixtures::Fixture;
@@ -101,11 +101,10 @@ impl Peer {
 
     /// The answer to a claim as it stands.
     pub(crate) async fn claim(&self, claim: &Claim) -> ClaimAnswer {
-        let answered = self
-            .store
-            .claim(&self.caller, std::slice::from_ref(claim))
-            .await;
-        let mut answers = answered.expect("the store answers").answer;
+        let claims = std::slice::from_ref(claim);
+        let mut answers = persist(|| self.store.claim(&self.caller, claims))
+            .await
+            .answer;
         assert_eq!(answers.len(), 1, "one answer a claim");
         answers.remove(0)
     }
@@ -130,14 +129,14 @@ impl Peer {
 
     pub(crate) async fn renew(&self, renewal: &Renewal) -> RenewalAnswer {
         let renewals = std::slice::from_ref(renewal);
-        let answered = self.store.renew(&self.caller, renewals).await;
-        answered.expect("the store answers").answer.remove(0)
+        let renewed = persist(|| self.store.renew(&self.caller, renewals));
+        renewed.await.answer.remove(0)
     }
 
     pub(crate) async fn release(&self, release: &Release) -> ReleaseAnswer {
         let releases = std::slice::from_ref(release);
-        let answered = self.store.release(&self.caller, releases).await;
-        answered.expect("the store answers").answer[0]
+        let released = persist(|| self.store.release(&self.caller, releases));
+        released.await.answer[0]
     }
 
     /// Wins, and releases at once.
@@ -149,8 +148,8 @@ impl Peer {
     }
 
     pub(crate) async fn observe(&self, scope: Scope) -> Answered<Observation> {
-        let answered = self.store.observe(&self.caller, &info(), scope).await;
-        answered.expect("the store answers")
+        let info = info();
+        persist(|| self.store.observe(&self.caller, &info, scope)).await
     }
 
     /// The lease of a job, once its time is over.
@@ -169,14 +168,29 @@ impl Peer {
     }
 
     pub(crate) async fn history(&self, job: Option<&JobName>) -> Vec<AttemptRecord> {
-        let lines = self.store.history(job, MANY_LINES).await;
-        lines.expect("the store answers")
+        persist(|| self.store.history(job, MANY_LINES)).await
     }
 
     /// The outcomes in a job's history, newest first.
     pub(crate) async fn outcomes(&self, job: &JobName) -> Vec<Outcome> {
         let lines = self.history(Some(job)).await;
         lines.iter().map(|line| line.outcome).collect()
+    }
+}
+
+/// Sends again what a busy server was too slow to answer, as replicas do: it is done once.
+async fn persist<T, F>(mut send: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let begun = Instant::now();
+    loop {
+        match send().await {
+            Err(StoreError::Unreachable { .. }) if begun.elapsed() < PATIENCE => {
+                tokio::time::sleep(STEP).await;
+            }
+            answered => return answered.expect("the store answers"),
+        }
     }
 }
 

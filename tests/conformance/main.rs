@@ -7,6 +7,7 @@
 mod bench;
 mod fixtures;
 mod laws;
+mod leases;
 mod sqlite_file;
 
 /// Instantiates every law for one engine, as tests `engine::law`.

@@ -5,18 +5,9 @@ use std::time::Duration;
 
 use soloist::{CancelReason, Concurrency, Event, OnCrash, Outcome, Retry};
 
-use crate::world::{Done, World, come, note, only_line};
+use crate::world::{Done, OnDrop, World, come, note, only_line};
 
 const START: &str = "2026-11-20T00:00:30Z";
-
-/// Notes that the attempt's future was dropped.
-struct Dropped(crate::world::Notes, String);
-
-impl Drop for Dropped {
-    fn drop(&mut self) {
-        self.0.add(format!("{} dropped", self.1));
-    }
-}
 
 #[tokio::test]
 async fn an_error_and_a_panic_are_failures_with_their_text() {
@@ -84,7 +75,7 @@ async fn what_runs_over_its_timeout_is_cancelled_and_then_aborted() {
         Ok(())
     });
     let deaf = world.doing("deaf", "* * * * *", |_, notes, _| async move {
-        let _dropped = Dropped(notes, "deaf".to_owned());
+        let _dropped = OnDrop(|| notes.add("deaf dropped".to_owned()));
         pending::<Done>().await
     });
     let timeout = Duration::from_secs(10);
@@ -141,6 +132,64 @@ async fn what_somebody_kills_is_cancelled_for_that_reason_and_not_run_again() {
 }
 
 #[tokio::test]
+async fn what_panics_as_it_is_killed_is_cancelled_and_not_tried_again() {
+    let world = World::at(START);
+    let job = world.doing("long", "@manual", |ctx, notes, _| async move {
+        notes.add(note(&ctx));
+        ctx.cancelled().await;
+        panic!("half done");
+    });
+    let job = job.retry(Retry::times(3));
+    let scheduler = world.replica("one").job(job).start().await.unwrap();
+    world.pass(30).await;
+    scheduler.trigger("long").await.unwrap();
+    world.pass(5).await;
+    assert!(scheduler.kill("long").await.unwrap());
+    world.pass(30).await;
+    assert_eq!(world.notes.all().len(), 1);
+    let line = only_line(&scheduler, "long").await;
+    assert_eq!(line.outcome, Outcome::Cancelled);
+    scheduler.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_killed_as_its_timeout_ends_it_is_told_as_the_last_attempt() {
+    let world = World::at(START);
+    let deaf = world.doing("deaf", "@manual", |_, notes, _| async move {
+        notes.add("began");
+        pending::<Done>().await
+    });
+    let deaf = deaf
+        .timeout(Duration::from_secs(10))
+        .kill_grace(Duration::from_secs(5))
+        .retry(Retry::times(3));
+    let scheduler = world.replica("one").job(deaf).start().await.unwrap();
+    world.pass(30).await;
+    let mut events = scheduler.events();
+    scheduler.trigger("deaf").await.unwrap();
+    world.pass(12).await;
+    assert!(scheduler.kill("deaf").await.unwrap());
+    world.pass(60).await;
+    assert_eq!(world.notes.all(), ["began"]);
+    let ends = come(&mut events)
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Ended {
+                outcome,
+                retry_after,
+                ..
+            } => Some((outcome, retry_after)),
+            _ => None,
+        });
+    assert_eq!(Vec::from_iter(ends), [(Outcome::TimedOut, None)]);
+    assert_eq!(
+        only_line(&scheduler, "deaf").await.outcome,
+        Outcome::TimedOut
+    );
+    scheduler.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_newer_occurrence_replaces_the_running_one() {
     let world = World::at(START);
     let job = world.doing("newest", "* * * * *", |ctx, notes, clock| async move {
@@ -193,5 +242,29 @@ async fn a_frozen_host_finds_its_attempts_lease_over_and_another_takes_it_over_o
     assert_eq!((runs("again"), runs("once")), (2, 1), "{notes:#?}");
     let line = only_line(&scheduler, "once").await;
     assert_eq!(line.outcome, Outcome::Lost);
+    scheduler.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_function_leaves_behind_is_told_that_its_attempt_is_over() {
+    let world = World::at(START);
+    let job = world.doing("leaves", "@manual", |ctx, notes, _| async move {
+        tokio::spawn(async move {
+            assert!(ctx.check().is_ok(), "the function has not ended");
+            notes.add(ctx.cancelled().await.as_str());
+            let refused = ctx.check().map_err(|cancelled| cancelled.reason());
+            assert_eq!(refused, Err(CancelReason::Ended));
+            notes.add("refused");
+        });
+        tokio::task::yield_now().await;
+        Ok(())
+    });
+    let scheduler = world.replica("one").job(job).start().await.unwrap();
+    world.pass(30).await;
+    scheduler.trigger("leaves").await.unwrap();
+    world.pass(2).await;
+    assert_eq!(world.notes.all(), ["the attempt has ended", "refused"]);
+    let line = only_line(&scheduler, "leaves").await;
+    assert_eq!(line.outcome, Outcome::Succeeded);
     scheduler.shutdown().await.unwrap();
 }

@@ -3,11 +3,18 @@
 
 #[cfg(feature = "tokio-cron-scheduler")]
 mod adapter;
+mod blocked;
 mod by_the_clock;
+mod calendars;
+mod descriptors;
 mod endings;
 mod fleet;
 mod orders;
 mod redis;
 mod refusals;
+mod runtimes;
 mod shutdown;
+#[cfg(feature = "tokio-cron-scheduler")]
+mod slow_start;
+mod stretches;
 mod world;

@@ -3,11 +3,12 @@
 use std::future::pending;
 use std::time::Duration;
 
-use soloist::{
-    CancelReason, Clock as _, Context, Error, Event, Events, Job, Scheduler, SystemClock,
-};
+use soloist::{CancelReason, Clock as _, Context, Error, Event, Job, Scheduler, SystemClock};
+use test_support::machine::stood_still;
 use test_support::redis::RedisServer;
 use tokio::sync::mpsc;
+
+use crate::world::{OnDrop, SOON, until};
 
 const TTL: Duration = Duration::from_secs(2);
 
@@ -17,22 +18,8 @@ const TRUSTED: Duration = Duration::from_millis(1780);
 /// What this machine may take for itself.
 const MARGIN: Duration = Duration::from_millis(150);
 
-const SOON: Duration = Duration::from_secs(20);
-
 fn now() -> Duration {
     SystemClock.boot().as_duration()
-}
-
-async fn until(events: &mut Events, is: impl Fn(&Event) -> bool) -> Event {
-    let found = async {
-        loop {
-            let event = events.next().await.expect("the scheduler lives");
-            if is(&event) {
-                return event;
-            }
-        }
-    };
-    tokio::time::timeout(SOON, found).await.expect("an event")
 }
 
 /// What an attempt says of itself.
@@ -44,17 +31,12 @@ enum Said {
     Dropped(Duration),
 }
 
-struct OnDrop(mpsc::UnboundedSender<Said>);
-
-impl Drop for OnDrop {
-    fn drop(&mut self) {
-        let _ = self.0.send(Said::Dropped(now()));
-    }
-}
-
 /// Takes no notice of its cancellation but to say so.
 async fn stubborn(ctx: Context, said: mpsc::UnboundedSender<Said>) -> Result<(), Error> {
-    let _dropped = OnDrop(said.clone());
+    let _dropped = OnDrop(|| {
+        // Nobody may listen any more.
+        let _ = said.send(Said::Dropped(now()));
+    });
     said.send(Said::Began(ctx.attempt())).expect("heard");
     assert!(ctx.check().is_ok());
     let reason = ctx.cancelled().await;
@@ -63,6 +45,28 @@ async fn stubborn(ctx: Context, said: mpsc::UnboundedSender<Said>) -> Result<(),
         said.send(Said::Refused(now())).expect("heard");
     }
     pending().await
+}
+
+/// The store froze: it is cancelled, refused, and at last aborted; gives when.
+async fn ends_as_told(mut next: impl AsyncFnMut() -> Said, frozen: Duration) -> Duration {
+    let Said::Cancelled(reason, cancelled) = next().await else {
+        panic!("cancelled first");
+    };
+    let Said::Refused(refused) = next().await else {
+        panic!("`check` fails once it is cancelled");
+    };
+    let Said::Dropped(dropped) = next().await else {
+        panic!("aborted in the end");
+    };
+    assert_eq!(reason, CancelReason::LeaseExpiring);
+    eprintln!(
+        "the store froze; cancelled after {:.2?}, refused after {:.2?}, aborted after {:.2?} of a lease of {TTL:?}",
+        cancelled - frozen,
+        refused - frozen,
+        dropped - frozen
+    );
+    assert!(dropped - cancelled >= TTL / 5, "it had a grace");
+    dropped
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -88,35 +92,27 @@ async fn a_store_that_freezes_ends_a_function_before_its_lease_is_over() {
     // Long enough for renewals to have come.
     tokio::time::sleep(TTL).await;
     let frozen = now();
+    let stood_before = stood_still();
     server.freeze();
-    let Said::Cancelled(reason, cancelled) = next().await else {
-        panic!("cancelled first");
-    };
-    let Said::Refused(refused) = next().await else {
-        panic!("`check` fails once it is cancelled");
-    };
-    let Said::Dropped(dropped) = next().await else {
-        panic!("aborted in the end");
-    };
-    assert_eq!(reason, CancelReason::LeaseExpiring);
-    eprintln!(
-        "the store froze; cancelled after {:.2?}, refused after {:.2?}, aborted after {:.2?} of a lease of {TTL:?}",
-        cancelled - frozen,
-        refused - frozen,
-        dropped - frozen
+    let dropped = ends_as_told(&mut next, frozen).await;
+    let still = stood_still() - stood_before;
+    assert!(
+        dropped - frozen <= TRUSTED + MARGIN + still,
+        "aborted in time; the machine stood still for {still:?}"
     );
-    assert!(dropped - cancelled >= TTL / 5, "it had a grace");
-    assert!(dropped - frozen <= TRUSTED + MARGIN, "aborted in time");
     until(&mut events, |event| {
         matches!(event, Event::StoreAway { .. })
     })
     .await;
     let unanswered = scheduler.status().await.unwrap_err();
-    let is_temporary = match &unanswered {
-        Error::Store { is_temporary, .. } => *is_temporary,
-        _ => false,
-    };
-    assert!(is_temporary, "{unanswered}");
+    let is_away = matches!(
+        unanswered,
+        Error::Store {
+            is_temporary: true,
+            ..
+        }
+    );
+    assert!(is_away, "{unanswered}");
     server.thaw();
     until(&mut events, |event| {
         matches!(event, Event::StoreBack { .. })

@@ -96,6 +96,40 @@ async fn a_scheduler_without_store_or_jobs_does_not_start() {
 }
 
 #[tokio::test]
+async fn a_store_that_is_none_is_told_with_all_that_is_wrong_with_the_jobs() {
+    let world = World::at(START);
+    for (url, told) in [
+        (
+            "wat://",
+            "scheduler, `store`: `wat://` is no store: no store is called `wat`; a store is",
+        ),
+        (
+            "redis://hunter2@h",
+            "scheduler, `store`: `redis://***@h` is no store: the store's URL has a user without a \
+             password; a password without a user has a colon before it: write",
+        ),
+        (
+            "sqlite:",
+            "scheduler, `store`: `sqlite:` is no store: it names no file; write",
+        ),
+        (
+            "memory:x",
+            "scheduler, `store`: `memory:x` is no store: `memory:` takes nothing after it; leave",
+        ),
+    ] {
+        let wrong = world.noting("a", "61 * * * *");
+        let faults = faults(Scheduler::builder().store(url).job(wrong)).await;
+        let keys: Vec<&str> = faults.iter().map(|fault| fault.key).collect();
+        assert_eq!(keys, ["store", "schedule"], "{url}");
+        assert!(faults.to_string().starts_with(told), "{faults}");
+    }
+    let away = Scheduler::builder().store("redis://127.0.0.1:1");
+    let faults = faults(away.job(world.noting("a", "61 * * * *"))).await;
+    let keys: Vec<&str> = faults.iter().map(|fault| fault.key).collect();
+    assert_eq!(keys, ["schedule"], "a store that is away is no fault");
+}
+
+#[tokio::test]
 async fn a_store_that_is_none_or_away_is_told_without_its_password() {
     let world = World::at(START);
     let builder = |url: &str| {

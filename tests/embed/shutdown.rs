@@ -3,7 +3,8 @@
 use std::future::pending;
 use std::time::Duration;
 
-use soloist::{Context, Outcome, Scheduler, Shutdown};
+use soloist::{Context, Error, Job, Outcome, Scheduler, Shutdown};
+use tokio::sync::mpsc;
 
 use crate::world::{Done, World, note};
 
@@ -73,6 +74,39 @@ async fn what_is_cut_short_is_handed_over_and_another_goes_on_at_once() {
 }
 
 #[tokio::test]
+async fn what_panics_as_it_is_cut_short_is_handed_over_with_its_panic() {
+    let world = World::at(START);
+    let job = || {
+        world.doing("long", "@manual", |ctx: Context, notes, _| async move {
+            notes.add(format!("{} on {}", note(&ctx), ctx.replica()));
+            if ctx.replica() == "one" {
+                ctx.cancelled().await;
+                ctx.check().unwrap();
+            }
+            Ok(())
+        })
+    };
+    let one = world.replica("one").shutdown_grace(Duration::ZERO);
+    let one = one.job(job()).start().await.unwrap();
+    world.pass(30).await;
+    let at = one.trigger("long").await.unwrap();
+    world.pass(2).await;
+    let two = world.replica("two").job(job()).start().await.unwrap();
+    world.pass(5).await;
+    one.shutdown().await.unwrap();
+    world.pass(2).await;
+    let expected = ["#1 on one", "#2 on two"].map(|run| format!("long {at} {run}"));
+    assert_eq!(world.notes.all(), expected);
+    let lines = two.history(Some("long"), 10).await.unwrap();
+    let outcomes = [Outcome::Succeeded, Outcome::HandedOver];
+    assert_eq!([lines[0].outcome, lines[1].outcome], outcomes);
+    let reason = lines[1].reason.as_deref().unwrap();
+    let told = "the replica was shutting down; panicked: called `Result::unwrap()`";
+    assert!(reason.starts_with(told), "{reason}");
+    two.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_function_that_takes_no_notice_is_aborted_after_its_grace() {
     let world = World::at(START);
     let job = world.doing("deaf", "@manual", |_, _, _| async {
@@ -107,4 +141,24 @@ async fn a_scheduler_that_is_dropped_ends_its_functions_and_its_lease_runs_out()
     let begun: Vec<&String> = begun.iter().filter(|note| note.contains('#')).collect();
     assert_eq!(begun.len(), 2, "{begun:#?}");
     left.abort().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_abort_waits_for_a_function_that_does_not_await() {
+    let (sender, mut said) = mpsc::unbounded_channel();
+    let job = Job::new("blocks", "@manual", move |_| {
+        let sender = sender.clone();
+        async move {
+            sender.send("began").expect("heard");
+            std::thread::sleep(Duration::from_millis(700));
+            sender.send("ended").expect("heard");
+            Ok::<_, Error>(())
+        }
+    });
+    let one = Scheduler::builder().store("memory:").job(job);
+    let one = one.start().await.unwrap();
+    one.trigger("blocks").await.unwrap();
+    assert_eq!(said.recv().await, Some("began"));
+    one.abort().await.unwrap();
+    assert_eq!(said.try_recv(), Ok("ended"));
 }

@@ -8,8 +8,20 @@ use soloist::{
     Builder, Context, EndedAttempt, Error, Event, Events, Job, ManualClock, Scheduler, SharedStore,
 };
 
+/// How long is waited for what takes a moment.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
 /// What a job's function returns here.
 pub(crate) type Done = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Does something where it is dropped, however that comes about.
+pub(crate) struct OnDrop<F: Fn()>(pub(crate) F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
 
 /// A clock, a store by it, and what was written down.
 pub(crate) struct World {
@@ -85,6 +97,19 @@ impl World {
 
 pub(crate) fn note(ctx: &Context) -> String {
     format!("{} {} #{}", ctx.job(), ctx.scheduled_at(), ctx.attempt())
+}
+
+/// The next event of a kind, and not for ever.
+pub(crate) async fn until(events: &mut Events, is: impl Fn(&Event) -> bool) -> Event {
+    let found = async {
+        loop {
+            let event = events.next().await.expect("the scheduler lives");
+            if is(&event) {
+                return event;
+            }
+        }
+    };
+    tokio::time::timeout(SOON, found).await.expect("an event")
 }
 
 /// All events that have come.

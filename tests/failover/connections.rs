@@ -93,5 +93,6 @@ fn cut_short(scenario: &'static Scenario) {
     relay.mend();
     scene.lift(|| {});
     assert!(cut > 5, "{cut} replies were cut short");
-    scene.end(Law::at_once());
+    // A lease of which all renewals met with it runs out.
+    scene.end(Law::at_once().with_takeovers());
 }

@@ -49,9 +49,8 @@ pub(crate) struct Reach {
 impl Figures {
     /// What came of a fault. Where the ledger went with it, what was due before it struck can't be
     /// judged any more.
-    pub(crate) fn of(fleet: &Fleet, reach: Reach, ledger_kept: bool) -> Self {
+    pub(crate) fn of(fleet: &Fleet, reach: &Reach, ledger_kept: bool) -> Self {
         let runs = fleet.runs();
-        let lines = fleet.json(&["history", "-n", "100000", "--json"]);
         let (skip_twice, others): (Vec<Occurrence>, Vec<Occurrence>) = more_than_once(&runs)
             .into_iter()
             .partition(|(job, _)| at_most_once(job));
@@ -59,9 +58,7 @@ impl Figures {
         let (forgotten, rerun) = others
             .into_iter()
             .partition(|occurrence| has_twins(&attempts[occurrence]));
-        let from = (!ledger_kept).then_some(reach.struck);
-        let lines = lines.as_array().expect("lines");
-        let (lost, before_the_ledger) = lost(&runs, lines, from, reach.until)
+        let (lost, before_the_ledger) = unaccounted(fleet, reach, ledger_kept)
             .into_iter()
             .partition(|(_, at)| ledger_kept || i128::from(*at) * SECOND > reach.lifted);
         let (first, last) = recovery(&runs, reach.struck).expect("all jobs started again");
@@ -77,6 +74,14 @@ impl Figures {
             last,
         }
     }
+}
+
+/// What was due, and neither started nor has a line so far.
+pub(crate) fn unaccounted(fleet: &Fleet, reach: &Reach, ledger_kept: bool) -> Vec<Occurrence> {
+    let lines = fleet.json(&["history", "-n", "100000", "--json"]);
+    let lines = lines.as_array().expect("lines");
+    let from = (!ledger_kept).then_some(reach.struck);
+    lost(&fleet.runs(), lines, from, reach.until)
 }
 
 /// Due instants after the first one of which something is known, or after `from`.

@@ -20,7 +20,7 @@ mod table;
 use libtest_mimic::{Arguments, Trial};
 
 /// How many at a time. Each has three replicas, up to nine servers, and seven starts a second.
-const AT_A_TIME: usize = 5;
+const AT_A_TIME: usize = 4;
 
 /// A fault in a deployment.
 struct Scenario {

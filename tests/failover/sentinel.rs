@@ -54,7 +54,7 @@ pub(crate) const ALL: &[Scenario] = &[
     Scenario {
         law: "without_a_majority_of_sentinels_nothing_starts",
         deployment: SENTINEL,
-        fault: "two of three Sentinels frozen for 6 s",
+        fault: "two of three Sentinels frozen for 7 s",
         run: minority,
     },
 ];
@@ -125,14 +125,16 @@ fn offset(server: &RedisServer) -> i64 {
 }
 
 fn minority(scenario: &'static Scenario) {
-    const TIME: Duration = Duration::from_secs(6);
+    const TIME: Duration = Duration::from_secs(7);
+    // Two looks that fail, 2.4 s; what was granted by then has started; and what a busy machine takes.
+    const TOLD: Duration = Duration::from_secs(4);
     let servers = Sentinels::start();
     let mut scene = Scene::begin(scenario, &servers.full_url());
     let asleep = || servers.sentinels[1..].iter();
     scene.strike(|| asleep().for_each(RedisServer::freeze));
     scene.hold(TIME);
     scene.lift(|| asleep().for_each(RedisServer::thaw));
-    scene.told_after(TIME / 2);
-    let law = Law::at_once().still_for(TIME / 2);
+    scene.told_after(TOLD);
+    let law = Law::at_once().still_for(TIME - TOLD);
     scene.end(law.noticed_within(NOTICE).with_takeovers());
 }

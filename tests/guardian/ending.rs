@@ -51,16 +51,17 @@ fn told_then_killed(what: &str, fleet: &Fleet, family: &Family, ended: &Ended, g
         );
         if member.role == "session" {
             assert!(
-                stayed < nanos(GRACE_SLACK),
+                stayed < nanos(GRACE_SLACK + ended.still()),
                 "it ends when it is told: {member:#?}"
             );
         } else {
-            let least = nanos(grace) - nanos(SEEN_LATE);
+            let still = nanos(ended.still());
+            let least = nanos(grace) - nanos(SEEN_LATE) - still;
             assert!(
                 stayed >= least,
                 "{what}: killed within its grace: {member:#?}"
             );
-            let most = nanos(grace + GRACE_SLACK);
+            let most = nanos(grace + GRACE_SLACK) + still;
             assert!(stayed <= most, "{what}: killed late: {member:#?}");
         }
     }
@@ -179,7 +180,8 @@ fn a_lease_that_is_lost_ends_the_whole_tree() {
     redis.thaw();
     let last = last.expect("all are dead");
     eprintln!("store frozen, TTL 3 s: last death after {}", millis(last));
-    assert!(last < 3_000_000_000, "the lease was over: {last}");
+    let lease = nanos(Duration::from_secs(3) + ended.still());
+    assert!(last < lease, "the lease was over: {last}");
     for family in &families {
         let grace = Duration::from_millis(500);
         told_then_killed("lost lease", &fleet, family, &ended, grace);
@@ -218,7 +220,7 @@ fn a_lease_that_the_store_denies_ends_the_whole_tree_at_the_next_renewal() {
     eprintln!("lease denied, TTL 3 s: last death after {}", millis(last));
     // Renewals are a sixth of it apart.
     assert!(
-        last < nanos(Duration::from_millis(500) + GRACE_SLACK),
+        last < nanos(Duration::from_millis(500) + GRACE_SLACK + ended.still()),
         "{last}"
     );
     replica.signal(Signal::TERM);

@@ -16,7 +16,7 @@ use crate::scene::{
     wait_for_families,
 };
 
-const SCHEDULER: &str = "lease_ttl = \"2s\"";
+const SCHEDULER: &str = "lease_ttl = \"3s\"";
 
 const KINDS: [Kind; 3] = [Kind::Setsid, Kind::DoubleFork, Kind::Stubborn];
 

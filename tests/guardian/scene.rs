@@ -208,14 +208,16 @@ pub(crate) fn history(fleet: &Fleet, job: &str) -> Vec<Value> {
     answer.as_array().expect("a list").clone()
 }
 
-/// Waits for an attempt like that in the ledger; what was skipped is none.
+/// Waits for an attempt like that in the ledger. What was skipped or missed is none, also where its
+/// line was written with an attempt's.
 pub(crate) fn wait_for_outcome(fleet: &Fleet, job: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + SOON;
+    let never_started = ["skipped", "missed"].map(Value::from);
     loop {
         let attempts = history(fleet, job);
         if let Some(found) = attempts
             .iter()
-            .find(|attempt| attempt["outcome"] != "skipped" && wanted(attempt))
+            .find(|attempt| !never_started.contains(&attempt["outcome"]) && wanted(attempt))
         {
             return found.clone();
         }

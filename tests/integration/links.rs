@@ -12,18 +12,18 @@ use crate::together;
 const TABLE: &str = r#"
 [jobs.long]
 schedule = "* * * * * *"
-command = [PROBE, "8000"]
-lease_ttl = "5s"
+command = [PROBE, "12000"]
+lease_ttl = "8s"
 
 [jobs.tick]
 schedule = "* * * * * *"
 command = [PROBE, "1"]
-lease_ttl = "5s"
+lease_ttl = "8s"
 "#;
 
-/// From the death of one connection to that of the next, of each replica. A renewal goes out
-/// more often.
-const BETWEEN_DEATHS: Duration = Duration::from_millis(1500);
+/// From the death of one connection to when the next may die, of each replica. Renewals are sent
+/// more often, and one of two finds a link: a job is told to stop after three that failed.
+const BETWEEN_DEATHS: Duration = Duration::from_millis(2500);
 
 #[test]
 fn leases_outlive_links_that_die_again_and_again() {
@@ -39,37 +39,70 @@ fn leases_outlive_links_that_die_again_and_again() {
     replicas.iter().for_each(Replica::wait_until_ready);
 
     let began = Instant::now();
-    let mut deaths = 0;
+    let mut deaths = 0_usize;
+    let mut links = relays.each_ref().map(Link::of);
     let of = |job: &str| -> Vec<_> {
         let runs = fleet.runs().into_iter();
         runs.filter(|run| run.job == job).collect()
     };
-    while of("long")
-        .iter()
-        .filter(|run| run.ended_ns.is_some())
-        .count()
-        < 2
-    {
-        assert!(began.elapsed() < 2 * SOON, "{:#?}", of("long"));
-        for relay in &relays {
-            // Whatever is asked next about that job, renewals among it, is never answered.
-            relay.stall_connection_at_request("long");
-            deaths += 1;
-        }
-        std::thread::sleep(BETWEEN_DEATHS);
+    let ended = |runs: &[Run]| runs.iter().filter(|run| run.ended_ns.is_some()).count();
+    while ended(&of("long")) < 2 {
+        assert!(began.elapsed() < 3 * SOON, "{:#?}", of("long"));
+        deaths += links
+            .iter_mut()
+            .map(|link| usize::from(link.died()))
+            .sum::<usize>();
+        std::thread::sleep(Duration::from_millis(50));
     }
     let took = began.elapsed();
     for replica in &mut replicas {
         replica.drain();
     }
     let (long, tick) = (of("long"), of("tick"));
-    let ended: Vec<_> = long.iter().filter(|run| run.ended_ns.is_some()).collect();
     eprintln!(
-        "up to {deaths} dead connections in {took:.1?}: {} attempts of 8 s ended by themselves, {} runs of each second",
-        ended.len(),
+        "{deaths} dead connections in {took:.1?}: {} attempts of 12 s ended by themselves, {} runs of each second",
+        ended(&long),
         tick.len()
     );
+    assert!(deaths >= 9, "{deaths} deaths are few");
     assert_each_ran_once([&long, &tick]);
+}
+
+/// A link that dies again and again.
+struct Link<'a> {
+    relay: &'a Relay,
+    harmed: u64,
+    /// When the next death may come, where none is being waited for.
+    next: Option<Instant>,
+}
+
+impl<'a> Link<'a> {
+    fn of(relay: &'a Relay) -> Self {
+        let (harmed, next) = (relay.harmed(), Some(Instant::now()));
+        Self {
+            relay,
+            harmed,
+            next,
+        }
+    }
+
+    /// Whether the death that was waited for has come. The next is brought about in its time.
+    fn died(&mut self) -> bool {
+        match self.next {
+            Some(at) if at <= Instant::now() => {
+                // Whatever is asked next about that job, renewals among it, is never answered.
+                self.relay.stall_connection_at_request("long");
+                self.next = None;
+                false
+            }
+            None if self.relay.harmed() > self.harmed => {
+                self.harmed = self.relay.harmed();
+                self.next = Some(Instant::now() + BETWEEN_DEATHS);
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Nothing was begun anew, or twice, but for what the drain cut short.

@@ -2,103 +2,15 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
-use test_support::redis::{RedisServer, fresh_namespace};
+use test_support::redis::RedisServer;
 
 use crate::LONG;
-
-struct Scene {
-    url: String,
-    namespace: String,
-    dir: TempDir,
-}
-
-impl Scene {
-    fn new() -> Self {
-        Self::of(RedisServer::shared())
-    }
-
-    fn of(server: &RedisServer) -> Self {
-        Self {
-            url: server.url(),
-            namespace: fresh_namespace(),
-            dir: tempfile::tempdir().expect("a directory"),
-        }
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_soloist"));
-        command.args(["--store", &self.url, "--namespace", &self.namespace, "lock"]);
-        command.args(words).current_dir(self.dir.path());
-        command
-            .env_remove("SOLOIST_LOCK")
-            .env_remove("SOLOIST_LOCK_HOLDERS");
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    fn runs(&self, words: &[&str]) -> Output {
-        self.command(words).output().expect("it can be run")
-    }
-
-    fn starts(&self, words: &[&str]) -> Child {
-        self.command(words).spawn().expect("it can be run")
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    /// Waits until a command has said so.
-    fn waits_for(&self, name: &str) -> String {
-        let begun = Instant::now();
-        loop {
-            match fs::read_to_string(self.file(name)) {
-                Ok(text) if text.ends_with('\n') => return text,
-                _ if begun.elapsed() > LONG => panic!("{name} was never written"),
-                _ => sleep(Duration::from_millis(5)),
-            }
-        }
-    }
-}
-
-fn code(output: &Output) -> Option<i32> {
-    output.status.code()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn pid(text: &str) -> Pid {
-    Pid::from_raw(text.trim().parse().expect("a process id")).expect("not zero")
-}
-
-fn is_alive(pid: Pid) -> bool {
-    test_support::process::Process::of(pid.as_raw_nonzero().get()).is_some_and(|one| one.is_alive())
-}
-
-fn ends(mut child: Child) -> Output {
-    let begun = Instant::now();
-    while child.try_wait().expect("it can be asked").is_none() {
-        assert!(begun.elapsed() < LONG, "it runs on");
-        sleep(Duration::from_millis(5));
-    }
-    child.wait_with_output().expect("it has ended")
-}
+use crate::scene::{Scene, code, ends, is_alive, pid, stderr, stdout};
 
 #[test]
 fn it_ends_as_its_command_does_and_passes_everything_on() {
@@ -191,6 +103,45 @@ fn below_itself_it_is_let_in_again_to_what_it_has_and_to_nothing_else() {
 }
 
 #[test]
+fn more_names_than_a_lease_has_are_told_apart_from_somebody_who_has_it() {
+    let scene = Scene::new();
+    let names: Vec<String> = (0..33).map(|number| format!("n{number}")).collect();
+    let words = names.iter().map(String::as_str).chain(["--", "true"]);
+    let output = scene.runs(&words.collect::<Vec<_>>());
+    assert_eq!(code(&output), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 to 32 names"), "{output:?}");
+}
+
+#[test]
+fn who_shares_a_name_with_nobody_else_has_it_alone_below_itself() {
+    let scene = Scene::new();
+    let lock = |namespace: &str| {
+        let (soloist, url) = (env!("CARGO_BIN_EXE_soloist"), &scene.url);
+        format!("{soloist} --store {url} --namespace {namespace} lock")
+    };
+    let script = r#"
+        token='echo $SOLOIST_FENCING_TOKEN'
+        echo $SOLOIST_FENCING_TOKEN > shared
+        $LOCK a -w 0s -- sh -c "$token > alone; $LOCK a -w 0s -- sh -c '$token > again'" || exit 2
+        test "$(cat alone)" -gt "$(cat shared)" || exit 3
+        test "$(cat alone)" = "$(cat again)" || exit 4
+        $LOCK a -- sh -c 'echo > has; while test -e has; do sleep 0.01; done' &
+        while ! test -e has; do sleep 0.01; done
+        $LOCK a -w 0s -- true && $LOCK -s a -w 0s -- true || exit 5
+        rm has; wait
+        $ELSEWHERE a -- sh -c 'echo > has; while test -e has; do sleep 0.01; done' &
+        while ! test -e has; do sleep 0.01; done
+        $ELSEWHERE a -w 0s -- true; code=$?
+        rm has; wait
+        test $code = 1 || exit 6"#;
+    let mut command = scene.command(&["-s", "a", "--", "sh", "-c", script]);
+    command.env("LOCK", lock(&scene.namespace));
+    command.env("ELSEWHERE", lock(&format!("{}-elsewhere", scene.namespace)));
+    let output = command.output().expect("it can be run");
+    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+}
+
+#[test]
 fn when_it_is_killed_its_command_is_dead_before_another_one_runs() {
     let scene = Scene::new();
     let words = [
@@ -247,10 +198,10 @@ fn when_it_stands_still_its_command_is_dead_before_another_one_runs() {
     kill_process(frozen, Signal::CONT).expect("it is there");
     let output = ends(holder);
     assert_eq!(code(&output), Some(1), "{}", stderr(&output));
+    let told = stderr(&output);
     assert!(
-        stderr(&output).contains("the lease was lost"),
-        "{}",
-        stderr(&output)
+        told.contains("the lease was lost") && told.contains("its host stood still"),
+        "{told}"
     );
 }
 
@@ -302,7 +253,7 @@ fn told_to_stop_it_stops_its_command_and_while_it_waits_it_goes() {
     sleep(Duration::from_millis(200));
     kill_process(Pid::from_child(&waiting), Signal::TERM).expect("it waits");
     let gone = ends(waiting);
-    assert_eq!(code(&gone), Some(1));
+    assert_eq!(code(&gone), None);
     assert!(
         stderr(&gone).contains("stopped while it waited"),
         "{}",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use soloist::leases::AcquireError;
 
 use crate::places::Place;
-use crate::{LONG, has, is_busy};
+use crate::{LONG, has, is_busy, until_so_many_wait};
 
 /// What users of Redisson know by other names: a lock, a fair one, a read-write one, a MultiLock.
 async fn holds_what_is_promised(place: Place) {
@@ -31,9 +31,7 @@ async fn holds_what_is_promised(place: Place) {
     let late = soon.await.expect_err("another one has it");
     assert!(matches!(late, AcquireError::TimedOut(_)), "{late}");
     let waiting = tokio::spawn(one.lease("stock:42").acquire_within(LONG));
-    while two.names().await.expect("it answers")[0].waiting.is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_so_many_wait(&two, 1).await;
     drop(second);
     let third = waiting.await.expect("no panic").expect("it was given back");
     third.release().await;

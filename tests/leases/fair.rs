@@ -5,23 +5,15 @@ use std::time::{Duration, Instant};
 
 use soloist::Leases;
 use soloist::leases::Acquisition;
+use test_support::redis::{RedisServer, fresh_namespace};
+use test_support::relay::Relay;
 use tokio::task::JoinSet;
 
 use crate::places::Place;
-use crate::{LONG, has};
+use crate::{LONG, has, until_so_many_wait};
 
 /// How often whoever waits asks, if it is not woken: by then a lost wake-up would show.
 const ASKED_AGAIN: Duration = Duration::from_millis(3333);
-
-async fn until_so_many_wait(client: &Leases, count: usize) {
-    loop {
-        let names = client.names().await.expect("it answers");
-        if names.first().map_or(0, |name| name.waiting.len()) >= count {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_who_wait_have_it_in_the_order_in_which_they_came() {
@@ -98,6 +90,102 @@ async fn nobody_sleeps_through_its_turn_in_ten_thousand_hand_overs() {
     assert_eq!(took.len(), 10_007, "each but the first followed on another");
     let slept = took.iter().filter(|took| **took >= ASKED_AGAIN).count();
     assert_eq!(slept, 0, "turns that were not heard of");
+}
+
+/// Whoever wants two names is woken by whichever comes free last, and stands in the way of others at one
+/// of them while it waits for the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_sleeps_through_its_turn_where_several_names_change_hands() {
+    let place = Place::redis();
+    let mut all = JoinSet::new();
+    for names in [["a", "b"], ["b", "c"], ["c", "a"]] {
+        let client = place.client().await;
+        for _ in 0..2 {
+            let asked = client.all(names).ttl(Duration::from_secs(600));
+            all.spawn(async move {
+                let mut longest = Duration::ZERO;
+                for _ in 0..300 {
+                    let since = Instant::now();
+                    drop(asked.clone().acquire().await.expect("its turn comes"));
+                    longest = longest.max(since.elapsed());
+                    if longest >= ASKED_AGAIN {
+                        break;
+                    }
+                }
+                longest
+            });
+        }
+    }
+    let longest = all.join_all().await.into_iter().max().expect("six of them");
+    println!("1800 times two of three names, waited for {longest:?} at most");
+    assert!(
+        longest < ASKED_AGAIN,
+        "a turn was not heard of: {longest:?}"
+    );
+}
+
+/// A new one may have asked, and been refused, before it hears of anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_turn_is_slept_through_that_comes_while_a_client_begins_to_listen() {
+    let place = Place::redis();
+    let old = place.client().await;
+    let mut longest = Duration::ZERO;
+    for round in 0..200 {
+        let lease = has(old.lease("a").ttl(Duration::from_secs(600))).await;
+        let new = async {
+            let new = place.client().await;
+            let asked = new.lease("a").ttl(Duration::from_secs(600)).acquire();
+            let lease = asked.await.expect("its turn comes");
+            let had_at = Instant::now();
+            lease.release().await;
+            had_at
+        };
+        let given_back = async {
+            until_so_many_wait(&old, 1).await;
+            tokio::time::sleep(Duration::from_micros(10 * round)).await;
+            let given_back = Instant::now();
+            lease.release().await;
+            given_back
+        };
+        let (had_at, given_back) = tokio::join!(new, given_back);
+        longest = longest.max(had_at.saturating_duration_since(given_back));
+        assert!(longest < ASKED_AGAIN / 2, "round {round}: {longest:?}");
+    }
+    println!("200 new clients had it after {longest:?} at most");
+}
+
+/// Its word that it waits no more may be late, or lost: that it would not wait for longer was said before.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_no_longer_holds_up_nobody_until_it_is_heard_of() {
+    const PATIENCE: Duration = Duration::from_secs(4);
+    /// Who is not heard of keeps its place for 10 s, if it waits for as long.
+    const LATE: Duration = Duration::from_secs(8);
+    let server = RedisServer::start();
+    let relay = Relay::to(server.port());
+    let namespace = fresh_namespace();
+    let client = async |url: String| {
+        let opened = Leases::open(&url, &namespace).await;
+        opened.expect("the store can be used")
+    };
+    let (cut_off, other) = (client(relay.url()).await, client(server.url()).await);
+    let lease = has(other.lease("a").ttl(LONG)).await;
+    let since = Instant::now();
+    let impatient = cut_off.lease("a").ttl(LONG).acquire_within(PATIENCE);
+    let impatient = tokio::spawn(impatient);
+    until_so_many_wait(&other, 1).await;
+    let patient = tokio::spawn(other.lease("a").ttl(LONG).acquire());
+    let two = until_so_many_wait(&other, 2);
+    let in_line = tokio::time::timeout(PATIENCE, two).await;
+    in_line.expect("they wait");
+    relay.cut();
+    lease.release().await;
+    let next = patient.await.expect("no panic").expect("its turn comes");
+    let had_after = since.elapsed();
+    println!("had {had_after:?} after who came first began to wait for {PATIENCE:?}");
+    next.check().expect("it has it");
+    assert!(had_after < LATE, "{had_after:?}");
+    let refused = impatient.await.expect("no panic");
+    refused.expect_err("its server is out of reach");
 }
 
 #[tokio::test(flavor = "multi_thread")]

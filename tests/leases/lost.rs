@@ -2,20 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use soloist::Leases;
 use test_support::redis::{RedisServer, fresh_namespace};
 use test_support::relay::Relay;
 
-use crate::{LONG, has, is_busy};
+use crate::{LONG, client, has, is_busy, until_so_many_wait};
 
 /// Long enough for a busy machine, and short enough to wait for.
 const TTL: Duration = Duration::from_secs(3);
 
-async fn client(url: &str, namespace: &str) -> Leases {
-    Leases::open(url, namespace)
-        .await
-        .expect("the store can be used")
-}
+/// That of a lease of which nothing is said.
+const DEFAULT_TTL: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_that_is_cut_off_has_stopped_before_another_one_begins() {
@@ -33,7 +29,12 @@ async fn a_holder_that_is_cut_off_has_stopped_before_another_one_begins() {
     relay.lose_replies();
     lease.lost().await;
     let lost = Instant::now();
-    lease.check().expect_err("it is lost");
+    let told = lease.check().expect_err("it is lost");
+    assert_eq!(told.names(), lease.names());
+    assert!(
+        told.to_string().starts_with("the lease of `a` was lost"),
+        "{told}"
+    );
     let next = waiting.await.expect("no panic").expect("it ran out");
     let granted = Instant::now();
     println!("lost {:?} before another one had it", granted - lost);
@@ -70,12 +71,43 @@ async fn a_server_that_stands_still_is_waited_for_and_nobody_has_what_another_ha
 async fn a_server_that_forgets_gives_nobody_what_another_has() {
     let server = RedisServer::start();
     let namespace = fresh_namespace();
-    let (one, two) = (
-        client(&server.url(), &namespace).await,
-        client(&server.url(), &namespace).await,
-    );
-    let lease = has(one.lease("a").ttl(TTL)).await;
-    server.command(&["FLUSHALL"]);
+    let url = server.url();
+    gives_nobody_what_another_has(&url, &namespace, TTL, || {
+        server.command(&["FLUSHALL"]);
+    })
+    .await;
+    // One that would not be renewed for seconds, and of which who asks then knows nothing.
+    gives_nobody_what_another_has(&url, &namespace, DEFAULT_TTL, || {
+        server.command(&["FLUSHALL"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_do_several_servers_that_forget_as_one() {
+    let servers = [(); 3].map(|()| RedisServer::start());
+    let hosts = servers
+        .each_ref()
+        .map(|server| format!("127.0.0.1:{}", server.port()));
+    let url = format!("redis+quorum://{}", hosts.join(","));
+    gives_nobody_what_another_has(&url, &fresh_namespace(), DEFAULT_TTL, || {
+        for server in &servers {
+            server.command(&["FLUSHALL"]);
+        }
+    })
+    .await;
+}
+
+/// Somebody who was never there before asks for what was granted just before all is forgotten.
+async fn gives_nobody_what_another_has(
+    url: &str,
+    namespace: &str,
+    ttl: Duration,
+    forget: impl FnOnce(),
+) {
+    let (one, two) = (client(url, namespace).await, client(url, namespace).await);
+    let lease = has(one.lease("a").ttl(ttl)).await;
+    forget();
     let refused = two.lease("a").ttl(TTL).acquire_within(TTL * 2).await;
     assert!(refused.is_err(), "{refused:?}");
     lease.check().expect("it was written anew");
@@ -83,6 +115,26 @@ async fn a_server_that_forgets_gives_nobody_what_another_has() {
     lease.release().await;
     let next = has(two.lease("a").ttl(TTL)).await;
     assert!(next.token() > token);
+    next.release().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_a_holder_that_is_cut_off_leaves_it_its_time_when_the_server_forgets() {
+    let server = RedisServer::start();
+    let relay = Relay::to(server.port());
+    let namespace = fresh_namespace();
+    let cut_off = client(&relay.url(), &namespace).await;
+    let other = client(&server.url(), &namespace).await;
+    let lease = has(cut_off.lease("a")).await;
+    let mut waiting = tokio::spawn(other.lease("a").acquire());
+    until_so_many_wait(&cut_off, 1).await;
+    relay.cut();
+    server.command(&["FLUSHALL"]);
+    // Far longer than on a server that is new.
+    let granted = tokio::time::timeout(Duration::from_secs(6), &mut waiting).await;
+    lease.check().expect("it lasts for 15 s");
+    assert!(granted.is_err(), "{granted:?}");
+    waiting.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

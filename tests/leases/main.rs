@@ -2,19 +2,48 @@
 //! what becomes of a lease when its holder, its server or the link between them dies or stands
 //! still.
 
+mod blocked;
 mod command;
 mod everywhere;
 mod fair;
+mod late;
 mod lost;
 mod names;
 mod places;
+mod scene;
+mod stopping;
+mod telling;
+mod usage;
 
 use std::time::Duration;
 
+use soloist::Leases;
 use soloist::leases::{AcquireError, Acquisition, Lease};
 
 /// Longer than anything here takes where nothing is broken.
 const LONG: Duration = Duration::from_secs(20);
+
+/// A client of a store that is there.
+async fn client(url: &str, namespace: &str) -> Leases {
+    let client = Leases::open(url, namespace).await;
+    client.expect("the store can be used")
+}
+
+/// Returns when at least so many wait for the first of all names.
+async fn until_so_many_wait(client: &Leases, count: usize) {
+    let looking = async {
+        loop {
+            // One look may fail, where a server took its time.
+            let names = client.names().await.unwrap_or_default();
+            if names.first().map_or(0, |name| name.waiting.len()) >= count {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let seen = tokio::time::timeout(LONG, looking).await;
+    seen.expect("they wait");
+}
 
 /// What is free is granted.
 async fn has(asked: Acquisition) -> Lease {

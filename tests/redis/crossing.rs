@@ -116,6 +116,9 @@ fn granted(answer: &ClaimAnswer) -> Grant {
     }
 }
 
+/// Longer than a test takes.
+const LATER: Duration = Duration::from_secs(3600);
+
 /// Whoever asks waits in vain: the write is on its way when the call is given up.
 async fn give_up(crossing: &Crossing, claims: &[Claim], send_by: Option<Timestamp>) {
     crossing.relay.cut_at_request(&claims[0].run_id.to_string());
@@ -133,7 +136,7 @@ async fn give_up(crossing: &Crossing, claims: &[Claim], send_by: Option<Timestam
 async fn a_step_that_meets_a_changed_record_writes_nothing_of_its_batch() {
     let crossing = Crossing::new().await;
     let batch = ["first", "contested", "last"].map(|name| claim(name, crossing.due));
-    give_up(&crossing, &batch, None).await;
+    give_up(&crossing, &batch, Some(crossing.due + LATER)).await;
     let taken = win(&crossing.direct, &caller("rival"), &anew(&batch[1])).await;
     let before = crossing.scripts_run();
     crossing.relay.mend();
@@ -146,11 +149,27 @@ async fn a_step_that_meets_a_changed_record_writes_nothing_of_its_batch() {
 async fn a_step_that_arrives_in_time_is_carried_out_though_nobody_waits() {
     let crossing = Crossing::new().await;
     let batch = ["one", "other"].map(|name| claim(name, crossing.due));
-    give_up(&crossing, &batch, None).await;
+    give_up(&crossing, &batch, Some(crossing.due + LATER)).await;
     let before = crossing.scripts_run();
     crossing.relay.mend();
     crossing.until_run(before).await;
     assert_eq!(crossing.jobs().await, ["one", "other"]);
+}
+
+#[tokio::test]
+async fn a_claim_of_who_does_not_know_the_time_is_not_carried_out_when_nobody_waits() {
+    let crossing = Crossing::new().await;
+    let first = [claim("first", crossing.due)];
+    give_up(&crossing, &first, None).await;
+    // It was decided before that, and lasts for no longer than a call.
+    let given_up = now(&crossing.direct).await;
+    while now(&crossing.direct).await <= given_up + Duration::from_secs(1) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let before = crossing.scripts_run();
+    crossing.relay.mend();
+    crossing.until_run(before).await;
+    assert_eq!(crossing.jobs().await, [""; 0]);
 }
 
 #[tokio::test]

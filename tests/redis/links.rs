@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 use soloist::scheduler::lease::{Claim, Grant, RenewalAnswer};
 use soloist::store::redis::RedisStore;
 use soloist::store::{Caller, Store, StoreError};
+use test_support::machine::while_it_runs_async;
 use test_support::redis::{RedisServer, fresh_namespace};
 use test_support::relay::Relay;
 use tokio::time::timeout;
 
-use crate::world::{
-    ask, caller, claim, impatient, just_due, observe, persist, release, renewal, win,
-};
+use crate::world::{caller, claim, impatient, just_due, observe, persist, release, renewal, win};
 
 /// How long a call may take (`CALL_TIMEOUT`).
 const CALL: Duration = Duration::from_secs(1);
@@ -200,13 +199,18 @@ async fn a_reply_that_breaks_off_is_no_answer_and_its_request_is_asked_again() {
 
 #[tokio::test]
 async fn a_slow_link_is_slow_and_not_dead() {
-    let scene = Scene::new().await;
-    scene.relay.delay(Duration::from_millis(100));
-    for _ in 0..3 {
-        scene.renew().await.unwrap();
-    }
-    let other = claim("other", just_due(&scene.store).await);
-    ask(&scene.store, &scene.caller, &other).await;
+    while_it_runs_async(async || {
+        let scene = Scene::new().await;
+        scene.relay.delay(Duration::from_millis(100));
+        for _ in 0..3 {
+            let renewed = scene.renew().await;
+            renewed.map_err(|error| error.to_string())?;
+        }
+        let other = claim("other", just_due(&scene.store).await);
+        let asked = scene.store.claim(&scene.caller, &[other]).await;
+        asked.map_err(|error| error.to_string())
+    })
+    .await;
 }
 
 #[tokio::test]

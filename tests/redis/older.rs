@@ -36,7 +36,7 @@ async fn run(store: &RedisStore, claim: &Claim) {
     let holder = known("holder");
     let grant = win(store, &holder, claim).await;
     let done = [release(claim, &grant, Outcome::Succeeded)];
-    store.release(&holder, &done).await.expect("an answer");
+    persist(|| store.release(&holder, &done)).await;
 }
 
 /// A server that comes back with what it had on disk, which is older than what it acknowledged.
@@ -112,7 +112,7 @@ impl Older {
     /// The one line for a stretch of time: it ends with the second of them.
     async fn passes_the_second_over(&self) -> bool {
         let [_, second] = self.ran();
-        let mut lines = self.store.history(None, 10).await.expect("an answer");
+        let mut lines = persist(|| self.store.history(None, 10)).await;
         lines.retain(|line| line.detail.since.is_some_and(|since| since < second));
         let [line] = &lines[..] else {
             panic!("{lines:?}");
@@ -155,7 +155,7 @@ async fn what_may_run_at_most_once_is_not_run_when_its_turn_was_forgotten() {
     let answer = ask(&store, &holder, &second).await;
     assert_eq!(answer, ClaimAnswer::Waiting);
     let done = [release(&first, &grant, Outcome::Succeeded)];
-    store.release(&holder, &done).await.expect("an answer");
+    persist(|| store.release(&holder, &done)).await;
     // It is its turn, and what comes of that is forgotten.
     assert_eq!(server.command(&["SAVE"]), "OK");
     run(&store, &second).await;
@@ -197,10 +197,8 @@ async fn what_was_due_before_a_lease_that_comes_back_gets_a_line() {
         again: false,
         seen: Default::default(),
     };
-    store
-        .register(&holder, &[enrolment])
-        .await
-        .expect("an answer");
+    let enrolments = [enrolment];
+    persist(|| store.register(&holder, &enrolments)).await;
     assert_eq!(server.command(&["SAVE"]), "OK");
     let one_later = now(&store).await + Duration::from_millis(1100);
     while now(&store).await < one_later {
@@ -216,7 +214,7 @@ async fn what_was_due_before_a_lease_that_comes_back_gets_a_line() {
         matches!(answer, RenewalAnswer::Renewed { .. }),
         "{answer:?}"
     );
-    let lines = store.history(None, 10).await.expect("an answer");
+    let lines = persist(|| store.history(None, 10)).await;
     let [line] = &lines[..] else {
         panic!("{lines:?}");
     };

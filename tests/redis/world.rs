@@ -32,7 +32,7 @@ pub(crate) async fn fresh_store(server: &RedisServer) -> RedisStore {
 /// A store in a namespace, past its first grace window.
 pub(crate) async fn store_in(server: &RedisServer, namespace: &str) -> RedisStore {
     let store = RedisStore::open(&server.url(), namespace).expect("a good URL");
-    store.ready().await.expect("a server that answers");
+    persist(|| store.ready()).await;
     observe(&store, &impatient()).await;
     store
 }
@@ -86,7 +86,7 @@ pub(crate) fn job(name: &str) -> JobName {
 
 /// The store's time.
 pub(crate) async fn now(store: &RedisStore) -> Timestamp {
-    store.snapshot().await.expect("a server that answers").now
+    persist(|| store.snapshot()).await.now
 }
 
 /// An instant that has just passed by the store's clock, later than all that were settled.
@@ -113,10 +113,13 @@ pub(crate) fn claim(name: &str, scheduled_at: Timestamp) -> Claim {
     }
 }
 
-/// Claims one occurrence.
+/// Claims one occurrence. A grant whose answer came too late is told when the run asks again.
 pub(crate) async fn ask(store: &RedisStore, caller: &Caller, claim: &Claim) -> ClaimAnswer {
-    let answered = store.claim(caller, std::slice::from_ref(claim)).await;
-    answered.expect("a server that answers").answer.remove(0)
+    let claims = std::slice::from_ref(claim);
+    persist(|| store.claim(caller, claims))
+        .await
+        .answer
+        .remove(0)
 }
 
 /// Claims one occurrence and gets it.

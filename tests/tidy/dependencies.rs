@@ -7,7 +7,7 @@ use crate::paths::named;
 use crate::source::Source;
 
 /// What each module may name of the others; `a::b` allows that part alone.
-const MAY_KNOW: [(&str, &[&str]); 27] = [
+const MAY_KNOW: [(&str, &[&str]); 28] = [
     (
         "cli",
         &[
@@ -30,7 +30,12 @@ const MAY_KNOW: [(&str, &[&str]); 27] = [
         ],
     ),
     // Clients of named leases, beside the driver.
-    ("leases", &["store", "store_url", "clock", "scheduler"]),
+    (
+        "leases",
+        &["own_thread", "store", "store_url", "clock", "scheduler"],
+    ),
+    // Where all of this lives in programs that embed it.
+    ("own_thread", &[]),
     // It starts replicas from outside, and asks the store what became of what they did.
     (
         "verify",
@@ -52,6 +57,7 @@ const MAY_KNOW: [(&str, &[&str]); 27] = [
             "driver",
             "jobs",
             "orders",
+            "own_thread",
             "scheduler",
             "store",
             "store_url",
@@ -121,7 +127,16 @@ const MAY_KNOW: [(&str, &[&str]); 27] = [
     // It tells people what came of what others decided.
     ("why", &["store", "scheduler"]),
     ("driver", &["store", "runner", "clock", "scheduler"]),
-    ("store", &["scheduler", "store_url", "clock", "tls_trouble"]),
+    (
+        "store",
+        &[
+            "own_thread",
+            "scheduler",
+            "store_url",
+            "clock",
+            "tls_trouble",
+        ],
+    ),
     ("runner", &["guardian", "scheduler", "clock"]),
     (
         "guardian",

@@ -1,4 +1,6 @@
 //! Looks for the damage that two closers at once would do.
+//!
+//! Must never: write.
 
 use std::fmt;
 
@@ -42,7 +44,7 @@ const FIGURES: [&str; 4] = [
 
 /// What the audit found.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub struct Report {
     damage: Vec<(&'static str, i64)>,
     unpaid: i64,
     paid: i64,
@@ -51,7 +53,10 @@ pub(crate) struct Report {
 }
 
 /// Checks everything, in one snapshot.
-pub(crate) fn audit(shop: &mut dyn Shop) -> Result<Report, ShopError> {
+///
+/// # Errors
+/// When the database fails.
+pub fn audit(shop: &mut dyn Shop) -> Result<Report, ShopError> {
     let checks = CHECKS.map(|(_, query)| query);
     let numbers = shop.numbers(&[checks, FIGURES].concat())?;
     let (counts, figures) = numbers.split_at(CHECKS.len());
@@ -70,7 +75,8 @@ pub(crate) fn audit(shop: &mut dyn Shop) -> Result<Report, ShopError> {
 }
 
 impl Report {
-    pub(crate) fn passed(&self) -> bool {
+    /// Whether no damage was found.
+    pub fn passed(&self) -> bool {
         self.damage.is_empty()
     }
 }

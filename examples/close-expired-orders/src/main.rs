@@ -1,16 +1,7 @@
-//! Closes orders that stayed unpaid for too long and puts their stock back on sale.
+//! The closing of expired orders as a command, to be started by soloist or by hand; and what it takes
+//! to try it: orders, and an audit.
 //!
-//! soloist runs this on one replica at a time. Still, a whole host may be paused in the middle of
-//! a run (a virtual machine that is migrated or suspended) and wake up after its lease went to
-//! another, with a write in flight. No scheduler can prevent that from the outside; the database can. Every grant of a
-//! lease carries a fencing token higher than all before it, and each transaction here first shows
-//! its token to the database, which refuses one that is lower than a token it has already seen.
-//! The four lines that do so are `raise_fence` in [`sqlite`] and in [`postgres`].
-
-mod audit;
-mod postgres;
-mod shop;
-mod sqlite;
+//! Must never: close anything without a fencing token.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,7 +10,8 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand};
 use jiff::SignedDuration;
 
-use crate::shop::{Closing, Outcome, Placing, ShopError};
+use close_expired_orders::audit;
+use close_expired_orders::shop::{self, Closing, Outcome, Placing, ShopError};
 
 /// Exit codes: 0 done, 1 the audit found damage, 2 wrong usage, 3 the database failed,
 /// 4 the fencing token is stale.
@@ -169,7 +161,7 @@ fn new_orders(database: &str, options: &NewOrders) -> Result<ExitCode, ShopError
             paid: number % 3 == 2,
             placed_ago: options.placed_ago,
         };
-        if shop.place_order(&placing)? {
+        if shop.place_order(&placing)?.is_some() {
             placed += 1;
             paid += i64::from(placing.paid);
             items += placing.quantity;

@@ -5,9 +5,10 @@
 //! have done. Had the check been a plain SELECT, a newer attempt could commit between this one's
 //! check and its commit.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postgres::{Client, GenericClient, IsolationLevel, NoTls, Transaction};
+use postgres::{Client, GenericClient, IsolationLevel, NoTls, Row, Transaction};
 
 use crate::shop::{Closing, Outcome, Placing, Shop, ShopError, pause};
 
@@ -56,13 +57,13 @@ impl Shop for PostgresShop {
         Ok(closed)
     }
 
-    fn place_order(&mut self, placing: &Placing) -> Result<bool, ShopError> {
+    fn place_order(&mut self, placing: &Placing) -> Result<Option<i64>, ShopError> {
         let Placing {
             quantity,
             paid,
             placed_ago,
         } = placing;
-        let placed = self.client.execute(
+        let placed = self.client.query_opt(
             "WITH chosen AS (
                  SELECT id FROM products WHERE stock >= $1 ORDER BY random() LIMIT 1
              ), taken AS (
@@ -74,10 +75,25 @@ impl Shop for PostgresShop {
              INSERT INTO orders (product_id, quantity, state, ordered_at)
              SELECT id, $1, CASE WHEN $2 THEN 'paid' ELSE 'unpaid' END,
                     now() - make_interval(secs => $3)
-             FROM taken",
+             FROM taken
+             RETURNING id",
             &[quantity, paid, &placed_ago.as_secs_f64()],
         )?;
-        Ok(placed == 1)
+        Ok(placed.map(|row| row.try_get(0)).transpose()?)
+    }
+
+    fn pay(&mut self, order: i64) -> Result<bool, ShopError> {
+        let sql = "UPDATE orders SET state = 'paid' WHERE id = $1 AND state = 'unpaid'";
+        Ok(self.client.execute(sql, &[&order])? == 1)
+    }
+
+    fn stock(&mut self) -> Result<BTreeMap<String, i64>, ShopError> {
+        let products = self.client.query("SELECT name, stock FROM products", &[])?;
+        let product = |row: &Row| Ok((row.try_get(0)?, row.try_get(1)?));
+        Ok(products
+            .iter()
+            .map(product)
+            .collect::<Result<_, postgres::Error>>()?)
     }
 
     fn numbers(&mut self, queries: &[&str]) -> Result<Vec<i64>, ShopError> {

@@ -5,6 +5,7 @@
 //! other writers out until it is killed, which soloist does when its lease runs out, or, where the
 //! whole host was paused, when that is resumed.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -66,10 +67,10 @@ impl Shop for SqliteShop {
         })
     }
 
-    fn place_order(&mut self, placing: &Placing) -> Result<bool, ShopError> {
+    fn place_order(&mut self, placing: &Placing) -> Result<Option<i64>, ShopError> {
         let transaction = self.write()?;
         let Some(product_id) = take_stock(&transaction, placing.quantity)? else {
-            return Ok(false);
+            return Ok(None);
         };
         transaction.execute(
             "INSERT INTO orders (product_id, quantity, state, ordered_at)
@@ -81,8 +82,22 @@ impl Shop for SqliteShop {
                 placing.placed_ago.as_secs_f64()
             ],
         )?;
+        let order = transaction.last_insert_rowid();
         transaction.commit()?;
-        Ok(true)
+        Ok(Some(order))
+    }
+
+    fn pay(&mut self, order: i64) -> Result<bool, ShopError> {
+        let sql = "UPDATE orders SET state = 'paid' WHERE id = ?1 AND state = 'unpaid'";
+        Ok(self.connection.execute(sql, [order])? == 1)
+    }
+
+    fn stock(&mut self) -> Result<BTreeMap<String, i64>, ShopError> {
+        let mut statement = self
+            .connection
+            .prepare("SELECT name, stock FROM products")?;
+        let products = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(products.collect::<rusqlite::Result<_>>()?)
     }
 
     fn numbers(&mut self, queries: &[&str]) -> Result<Vec<i64>, ShopError> {

@@ -112,7 +112,8 @@ struct Work {
     until_empty: bool,
 }
 
-// A lease is renewed on a thread of the runtime's own, while this one is busy with SQLite.
+// Redis is heard on a thread of the runtime's own, while this one is busy with SQLite; leases are
+// renewed on soloist's.
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn main() -> ExitCode {
     let cli = Cli::parse();

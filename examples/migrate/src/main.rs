@@ -122,7 +122,8 @@ impl MigrateError {
     }
 }
 
-// The lease is renewed on a thread of the runtime's own, while this one is busy with the database.
+// Signals are heard on a thread of the runtime's own, while this one is busy with the database; the
+// lease is renewed on soloist's.
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn main() -> ExitCode {
     match run(&Cli::parse()).await {

@@ -43,7 +43,7 @@ pub(super) const SECTIONS: &[(&str, &[Item])] = &[
             ("3", "The store can't be reached."),
             (
                 "other",
-                "run-once passes on the code of the command that it ran.",
+                "run-once and lock pass on the code of the command that they ran; lock ends by the signal that told it to stop.",
             ),
         ],
     ),
@@ -59,6 +59,7 @@ pub(super) const SECTIONS: &[(&str, &[Item])] = &[
                 "SIGHUP",
                 "Reads the table again; one that is broken leaves the daemon with the one that it has.",
             ),
+            ("lock", "Has signals of its own, see soloist-lock(1)."),
         ],
     ),
     (

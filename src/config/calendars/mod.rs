@@ -21,12 +21,11 @@ use super::raw::{Entry, RawJob, Value, kind_of};
 use super::read::{Reader, Text};
 use super::sources::note;
 use super::values::ValueError;
+use crate::jobs::calendars::{DAY, dates, days_in, ics};
 use crate::scheduler::job::check_name;
 use crate::scheduler::schedule::{Calendar, DayFilter, DaySet, Schedule};
 
-mod dates;
 mod file;
-pub(super) mod ics;
 
 pub(super) use dates::WEEKDAYS;
 
@@ -225,9 +224,6 @@ fn warn_of_no_days(reader: &mut Reader<'_>, text: &Text, path: &Path, contents: 
     reader.problems.push(warning.hint(hint));
 }
 
-/// Seconds of a day.
-const DAY: i64 = 86_400;
-
 /// How much of a line at fault is shown, in bytes.
 const SHOWN: usize = 160;
 
@@ -357,23 +353,11 @@ impl Calendars {
         };
         let known = self.in_zones.entry((at, zone_name.to_owned()));
         let calendar = known.or_insert_with(|| {
-            let mut days = source.days.clone();
-            for (first, end) in &source.spans {
-                let last = (*end - 1).max(*first);
-                days.insert_days(local_day(zone, *first), local_day(zone, last));
-            }
             Arc::new(Calendar {
                 name: source.name.as_str().into(),
-                days,
+                days: days_in(zone, &source.days, &source.spans),
             })
         });
         calendar.clone()
     }
-}
-
-/// The local date of an instant, in days since 1970-01-01.
-fn local_day(zone: &TimeZone, at: i64) -> i64 {
-    let instant = jiff::Timestamp::from_second(at);
-    let offset = instant.map_or(0, |instant| i64::from(zone.to_offset(instant).seconds()));
-    (at + offset).div_euclid(DAY)
 }

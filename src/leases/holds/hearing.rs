@@ -7,11 +7,11 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{
-    Entry, Granted, Holds, Kind, Patience, RETRY, SHORT_GRACE, State, Trust, Word, kept_in_line,
-    margins_of, spread,
+    Granted, Holds, Kind, NEAR_THE_FRONT, Patience, RETRY, SHORT_GRACE, State, Trust, Word,
+    kept_in_line, margins_of, retry, spread,
 };
 use crate::leases::AcquireError;
-use crate::scheduler::lease::{Answered, Busy, FencingToken, LeaseAnswer, LeaseRequest};
+use crate::scheduler::lease::{Answered, Busy, FencingToken, HeldName, LeaseAnswer, LeaseRequest};
 use crate::scheduler::time::{BootTime, Timestamp};
 use crate::store::StoreError;
 
@@ -56,6 +56,10 @@ impl Holds {
             Ok(answered) => {
                 self.healthy_since.get_or_insert(now);
                 let jumped = self.clock.learn(sent, now, answered.now).is_some();
+                match answered.answer.contains(&LeaseAnswer::Expired) {
+                    true => self.failures += 1,
+                    false => self.failures = 0,
+                }
                 for (request, answer) in requests.iter().zip(answered.answer) {
                     self.heard(request, answer, sent, now);
                 }
@@ -65,6 +69,7 @@ impl Holds {
             }
             Err(error) => {
                 self.healthy_since = None;
+                self.failures += 1;
                 for request in requests {
                     self.failed(request.hold().id, &error, now);
                 }
@@ -77,6 +82,7 @@ impl Holds {
             return;
         };
         let ttl = entry.hold.ttl;
+        let again = now + retry(RETRY, self.failures, id);
         let is_away = matches!(error, StoreError::Unreachable { .. });
         match &mut entry.state {
             State::Wanted { given_up: true, .. } | State::Held { leaves: true, .. } => {
@@ -88,7 +94,7 @@ impl Holds {
                     self.tell(id, Word::Refused(refused));
                     self.leave(id, now);
                 } else {
-                    self.plan(id, Some(now + spread(RETRY, id)), now);
+                    self.plan(id, Some(again), now);
                 }
             }
             State::Held { .. } => {
@@ -108,12 +114,23 @@ impl Holds {
         now: BootTime,
     ) {
         let id = request.hold().id;
+        if !matches!(answer, LeaseAnswer::Granted { .. })
+            && let Some(entry) = self.entries.get_mut(&id)
+            && let State::Wanted { asked_since, .. } = &mut entry.state
+        {
+            *asked_since = Some(sent);
+        }
         match answer {
             LeaseAnswer::Granted {
                 token,
                 deadline,
                 remaining,
-            } => self.granted(id, (token, deadline), (sent, remaining), now),
+                replayed,
+            } => {
+                let asked = self.asked(id, sent);
+                let again = replayed.then_some(asked);
+                self.granted(id, (token, deadline), (sent, remaining), again, now);
+            }
             LeaseAnswer::Renewed {
                 deadline,
                 remaining,
@@ -129,7 +146,8 @@ impl Holds {
                 self.not_yet(id, now, |holds| holds.wait_out(id, wait, now));
             }
             LeaseAnswer::Expired => self.not_yet(id, now, |holds| {
-                holds.plan(id, Some(now + spread(RETRY / 10, id)), now);
+                let again = retry(RETRY / 10, holds.failures, id);
+                holds.plan(id, Some(now + again), now);
             }),
             LeaseAnswer::Full { name } => self.refuse(id, AcquireError::Full { name }, now),
             LeaseAnswer::Upgrade { name } => self.refuse(id, AcquireError::Upgrade { name }, now),
@@ -140,17 +158,7 @@ impl Holds {
     fn not_yet(&mut self, id: Uuid, now: BootTime, go_on: impl FnOnce(&mut Self)) {
         match self.entries.get(&id).map(|entry| &entry.state) {
             Some(State::Wanted { given_up: true, .. }) => self.leave(id, now),
-            Some(State::Wanted { .. }) => {
-                // What was sent so far was not granted, and is not any more.
-                if let Some(Entry {
-                    state: State::Wanted { asked_since, .. },
-                    ..
-                }) = self.entries.get_mut(&id)
-                {
-                    *asked_since = None;
-                }
-                go_on(self);
-            }
+            Some(State::Wanted { .. }) => go_on(self),
             Some(State::Held { .. } | State::Leaving { .. }) | None => {}
         }
     }
@@ -164,6 +172,7 @@ impl Holds {
 
     /// Somebody has it, or came first.
     fn wait_for(&mut self, id: Uuid, busy: Busy, now: BootTime) {
+        self.knows_of(&busy.held);
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
@@ -191,18 +200,28 @@ impl Holds {
             let since = since.map_or(now, |(_, since)| since);
             entry.seen.insert(key, (held, since));
         }
-        let kept = now + kept_in_line(entry.hold.ttl) / 3;
+        let seldom = if busy.ahead > NEAR_THE_FRONT { 2 } else { 1 };
+        let kept = now + kept_in_line(entry.hold.ttl) / 3 * seldom;
         let entry = &self.entries[&id];
         let watched = entry.seen.values();
         let dead = watched.map(|(held, since)| self.dead_at(held, *since));
         let dead = dead.max().filter(|_| busy.ahead == 0);
-        let given_up = busy.ahead_until.and_then(|until| {
+        // Far from the front it makes no difference which of those before goes.
+        let near = busy.ahead_until.filter(|_| busy.ahead <= NEAR_THE_FRONT);
+        let given_up = near.and_then(|until| {
             let after = until + Duration::from_millis(1);
             self.clock.boot_time_of(after)
         });
-        let next = [Some(kept), dead, given_up].into_iter().flatten().min();
+        let kept = Some(kept).filter(|_| !mutant!(WaitsForNews));
+        let next = [kept, dead, given_up].into_iter().flatten().min();
         let soonest = now + Duration::from_millis(1);
         self.plan(id, next.map(|next| next.max(soonest)), now);
+    }
+
+    /// Grants to others, by which it is seen later that the store has lost them.
+    pub(super) fn knows_of<'h>(&mut self, held: impl IntoIterator<Item = &'h HeldName>) {
+        let tokens = held.into_iter().map(|held| held.sighting.token);
+        self.token_floor = tokens.fold(self.token_floor, FencingToken::max);
     }
 
     /// Nothing is granted for a while.
@@ -226,23 +245,31 @@ impl Holds {
         self.plan(id, Some(now + next), now);
     }
 
+    /// Before when it was not granted. What is left of a grant that nobody heard of the store tells by
+    /// a clock that may have been set since, but it was not made before it was asked for.
+    fn asked(&self, id: Uuid, sent: BootTime) -> BootTime {
+        match self.entries.get(&id).map(|entry| &entry.state) {
+            Some(State::Wanted {
+                asked_since: Some(since),
+                ..
+            }) => *since,
+            _ => sent,
+        }
+    }
+
     fn granted(
         &mut self,
         id: Uuid,
         (token, deadline): (FencingToken, Timestamp),
         (sent, remaining): (BootTime, Duration),
+        told_again: Option<BootTime>,
         now: BootTime,
     ) {
         self.token_floor = self.token_floor.max(token);
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
-        let State::Wanted {
-            given_up,
-            asked_since,
-            ..
-        } = entry.state
-        else {
+        let State::Wanted { given_up, .. } = entry.state else {
             return;
         };
         if given_up {
@@ -250,12 +277,10 @@ impl Holds {
             return;
         }
         let ttl = entry.hold.ttl;
-        // An answer that tells of a grant which was heard by nobody: how much of it is left the store
-        // says by a clock that may have been set since. It was not granted before it was asked for.
-        let asked = asked_since.unwrap_or(sent);
         let margins = margins_of(ttl);
-        let trust = margins.trust_until(sent, remaining.min(ttl));
-        let trust = trust.min(margins.trust_until(asked, ttl));
+        let trust = margins.trust_until(counted_from(sent, now), remaining.min(ttl));
+        let told_before = told_again.filter(|_| !mutant!(ToldAgainIsNew));
+        let trust = told_before.map_or(trust, |asked| trust.min(margins.trust_until(asked, ttl)));
         if trust <= now {
             // It may not be renewed either: a ledger that fell back to an older state may show what
             // somebody else has since taken over.
@@ -263,7 +288,11 @@ impl Holds {
             return;
         }
         entry.seen.clear();
-        let renew_at = sent + margins_of(ttl).renewal_interval();
+        let renew_at = match told_again {
+            // Much of it may be over.
+            Some(_) => now,
+            None => sent + margins.renewal_interval(),
+        };
         entry.state = State::Held {
             token,
             deadline,
@@ -299,8 +328,14 @@ impl Holds {
             self.act(id);
             return;
         };
+        if *trust <= now && !*leaves {
+            // Whoever asked since then was told that it is lost, and goes by that.
+            self.lose(id, now);
+            return;
+        }
         *deadline = renewed;
-        *trust = (*trust).max(margins_of(ttl).trust_until(sent, remaining.min(ttl)));
+        let from = counted_from(sent, now);
+        *trust = (*trust).max(margins_of(ttl).trust_until(from, remaining.min(ttl)));
         *renew_at = sent + margins_of(ttl).renewal_interval();
         let (until, next) = (*trust, *renew_at);
         if *leaves {
@@ -325,3 +360,14 @@ impl Holds {
         }
     }
 }
+
+/// From when on a lease counts.
+fn counted_from(sent: BootTime, heard: BootTime) -> BootTime {
+    match mutant!(TrustsTheAnswer) {
+        true => heard,
+        false => sent,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::super::DEFAULT_TTL;
 use super::{CALL_TIMEOUT, Effect, Entry, Holds, Kind, Patience, State, kept_in_line, margins_of};
-use crate::scheduler::lease::{BATCH_LIMIT, Caller, HeldName, LeaseRequest};
+use crate::scheduler::lease::{BATCH_LIMIT, Caller, FencingToken, HeldName, LeaseRequest, Wait};
 use crate::scheduler::margins;
 use crate::scheduler::time::BootTime;
 use crate::scheduler::watch::{dead_at, watch_delay};
@@ -78,7 +78,10 @@ impl Holds {
         let hold = entry.hold.clone();
         match (&entry.state, kind) {
             (State::Wanted { patience, .. }, Kind::Asking) => Some(LeaseRequest::Acquire {
-                waits: (*patience != Patience::None).then(|| kept_in_line(hold.ttl)),
+                waits: (*patience != Patience::None).then(|| Wait {
+                    kept: patience.bounds(kept_in_line(hold.ttl), now),
+                    so_far: now.saturating_since(entry.since),
+                }),
                 dead: self.dead(entry, now),
                 hold,
             }),
@@ -122,10 +125,19 @@ impl Holds {
         Caller {
             replica: self.replica.clone(),
             // Of what others hold it knows nothing.
-            quarantine: longest.max(DEFAULT_TTL) + margins_of(longest).call_timeout(),
-            token_floor: self.token_floor,
+            quarantine: match mutant!(ShortWindow) {
+                true => longest,
+                false => longest.max(DEFAULT_TTL) + margins_of(longest).call_timeout(),
+            },
+            token_floor: match mutant!(FloorUntold) {
+                true => FencingToken::default(),
+                false => self.token_floor,
+            },
             send_by: self.clock.reached(now).map(|reached| reached + timeout),
-            held_back: self.grace_until.saturating_since(now),
+            held_back: match mutant!(ForgetsTheWindow) {
+                true => Duration::ZERO,
+                false => self.grace_until.saturating_since(now),
+            },
         }
     }
 
@@ -138,6 +150,9 @@ impl Holds {
 
     /// When a holder may be taken for dead, if it stays as it is.
     pub(super) fn dead_at(&self, held: &HeldName, since: BootTime) -> BootTime {
+        if mutant!(TakesWhatItSees) {
+            return since;
+        }
         let dead = dead_at(held.sighting, held.ttl, since, &self.clock);
         match self.healthy_since {
             // Who has just come back from a partition looks before it takes.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::scheduler::claims::backoff;
+use crate::scheduler::claims::{Asked, backoff};
 use crate::scheduler::effect::{EndedHow, Ending, Guard, Notice, StopReason};
 use crate::scheduler::job::{Job, OnCrash};
 use crate::scheduler::lease::{
@@ -74,22 +74,35 @@ pub(in crate::scheduler) enum AfterRenewal {
 }
 
 impl Lease {
-    /// One that was asked for at `sent`.
+    /// One that was granted, and that was not known to be until now.
     pub(super) fn granted(
         job: Arc<Job>,
         claim: Claim,
         grant: Grant,
-        sent: BootTime,
+        asked: Asked,
         now: BootTime,
     ) -> Self {
         let margins = Margins::of(claim.ttl);
-        let sent = if mutant!(TrustsTheAnswer) { now } else { sent };
+        let sent = match mutant!(TrustsTheAnswer) {
+            true => now,
+            false => asked.sent,
+        };
         let trust_until = margins.trust_until(sent, grant.remaining);
+        // What is left of a grant whose answer was lost is told by the store's clock, which may
+        // have been set back since. It can't be more than if it was granted when first asked for.
+        let trust_until = match grant.replayed {
+            true => trust_until.min(margins.trust_until(asked.since, claim.ttl)),
+            false => trust_until,
+        };
         Self {
             trust_until,
             earlier_stop_at: trust_until - margins.stop_grace(job.kill_grace),
             last_deadline: grant.deadline,
-            renew_at: sent + margins.renewal_interval(),
+            // Of one that is told again much may be over.
+            renew_at: match grant.replayed {
+                true => now,
+                false => sent + margins.renewal_interval(),
+            },
             renewing: false,
             renew_again: false,
             stopping: None,
@@ -180,18 +193,14 @@ impl Lease {
         told
     }
 
-    /// Nothing was started under it: another replica may, also where the job may run at most
-    /// once; but nobody else runs what a person asked for here.
+    /// Nothing was started under it.
     pub(super) fn end_unstarted(&mut self, reason: &str, now: BootTime) {
-        let outcome = match self.claim.origin {
-            Origin::RunOnce => Outcome::Cancelled,
-            _ => Outcome::HandedOver,
-        };
         let ending = Ending {
-            how: EndedHow::Stopped,
+            how: EndedHow::NotStarted,
             detail: AttemptDetail::reason(format!("never started: {reason}")),
             output: Output::default(),
         };
+        let outcome = self.outcome(ending.how);
         self.release_from(ending, outcome, now);
     }
 
@@ -207,12 +216,17 @@ impl Lease {
     }
 
     /// After how long another attempt is to follow. Nobody tries again what a person runs here
-    /// and sees fail.
+    /// and sees fail, nor what was told to end, though its timeout came before that.
     fn retry_after(&self, outcome: Outcome) -> Option<Duration> {
         let Claim {
             occurrence, shard, ..
         } = &self.claim;
+        let told_to_end = matches!(
+            self.stopping,
+            Some(StopReason::Replaced | StopReason::Killed)
+        );
         let may = outcome.is_failure()
+            && !told_to_end
             && self.claim.origin != Origin::RunOnce
             && self.grant.attempt < self.claim.max_attempts;
         let failures = self.grant.failures + 1;
@@ -319,6 +333,12 @@ impl Lease {
             (EndedHow::Succeeded, ..) => Outcome::Succeeded,
             (EndedHow::Failed, ..) => Outcome::Failed,
             (EndedHow::TimedOut, ..) => Outcome::TimedOut,
+            // Another replica may, also where the job may run at most once; but nobody else runs
+            // what a person asked for here.
+            (EndedHow::NotStarted, ..) if self.claim.origin == Origin::RunOnce => {
+                Outcome::Cancelled
+            }
+            (EndedHow::NotStarted, ..) => Outcome::HandedOver,
             (EndedHow::Stopped, _, Some(StopReason::Replaced | StopReason::Killed)) => {
                 Outcome::Cancelled
             }

@@ -273,7 +273,7 @@ pub struct Opening {
     pub shard: u32,
     /// In how many it runs, where that is settled.
     pub shards: Option<u32>,
-    /// The attempt that it follows was this replica's, and failed.
+    /// The attempt that it follows was this replica's, and failed or was handed over.
     pub failed_on: Option<Uuid>,
 }
 

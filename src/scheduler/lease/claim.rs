@@ -242,6 +242,9 @@ pub struct Grant {
     pub deadline: Timestamp,
     /// What is left until the deadline, as the store said it. Zero: it is too late.
     pub remaining: Duration,
+    /// The same claim came before and was granted then: what is left was measured by a clock that
+    /// may have been set since.
+    pub replayed: bool,
 }
 
 /// A lease in somebody else's hands.

@@ -135,8 +135,8 @@ pub enum LeaseRequest {
     Acquire {
         /// Of which.
         hold: Hold,
-        /// For how long it stands in line without being heard of again; none: it doesn't wait.
-        waits: Option<Duration>,
+        /// How it waits; none: not at all.
+        waits: Option<Wait>,
         /// Leases that it has watched, and takes for dead.
         dead: Vec<HeldName>,
     },
@@ -154,6 +154,16 @@ pub enum LeaseRequest {
         /// Which.
         hold: Hold,
     },
+}
+
+/// How somebody waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// For how long it stands in line without being heard of again.
+    pub kept: Duration,
+    /// For how long it has waited when it asks. Whoever lost its place, as the store was away for
+    /// longer, has it back by that.
+    pub so_far: Duration,
 }
 
 impl LeaseRequest {
@@ -191,6 +201,9 @@ pub enum LeaseAnswer {
         deadline: Timestamp,
         /// How long that is from now.
         remaining: Duration,
+        /// They were before the request came: what remains was measured by a clock that may have
+        /// been set since.
+        replayed: bool,
     },
     /// They are not, for now.
     Busy(Busy),

@@ -210,7 +210,7 @@ fn tidy(
 /// Ends a step.
 fn leave(draft: &mut Draft<'_>, group: Group, turns: &BTreeSet<Uuid>) {
     // Whoever holds a lease learns of the birth of a ledger by it, and writes it anew.
-    let is_born = draft.group().process.is_empty() && !group.process.is_empty();
+    let is_born = draft.group().is_born_in(&group);
     draft.set_group(group);
     tell(draft, is_born, turns);
 }

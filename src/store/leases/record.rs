@@ -63,10 +63,16 @@ pub(super) struct Waiting {
     pub(super) until: Timestamp,
     /// For how long it is kept in line each time.
     pub(super) kept: Duration,
+    /// Since when it waits: the order of the line.
+    #[serde(default)]
+    pub(super) since: Timestamp,
 }
 
 impl Waiting {
     fn is_given_up(&self, now: Timestamp) -> bool {
+        if mutant!(PlacesStay) {
+            return false;
+        }
         self.until <= now || self.until > now + self.kept + STEP_BACK_TOLERATED
     }
 }
@@ -83,7 +89,7 @@ impl Holder {
         }
         let known = self.overdue.filter(|since| *since <= now);
         let since = *self.overdue.insert(known.unwrap_or(now));
-        now >= since + self.ttl + delay
+        now >= since + self.ttl + delay || mutant!(OverdueAtOnce)
     }
 
     pub(super) fn held(&self, name: &LeaseName) -> HeldName {
@@ -105,7 +111,8 @@ impl Holder {
 
     /// Whether a hold can't be granted beside it.
     pub(super) fn excludes(&self, hold: &Hold) -> bool {
-        self.owner != hold.owner && !both_share(self.mode, hold.mode)
+        let shares = hold.mode == Mode::Shared && mutant!(SharesWithOne);
+        self.owner != hold.owner && !both_share(self.mode, hold.mode) && !shares
     }
 }
 
@@ -149,6 +156,13 @@ impl Record {
 
     /// A hold is over, and wanted no more.
     pub(super) fn remove(&mut self, id: Uuid) {
+        if let Some(owner) = self
+            .holder(id)
+            .map(|one| one.owner)
+            .filter(|_| mutant!(FreesAll))
+        {
+            self.holders.retain(|holder| holder.owner != owner);
+        }
         self.holders.retain(|holder| holder.id != id);
         self.line.retain(|waiting| waiting.id != id);
     }
@@ -157,9 +171,16 @@ impl Record {
     /// of a hold is the same under all of its names, and so is how it stands.
     pub(super) fn bury(&mut self, dead: &[HeldName]) {
         self.holders.retain(|holder| {
-            let is_it = |one: &HeldName| one.hold == holder.id && one.sighting == holder.sighting();
+            let stands = |one: &HeldName| one.sighting == holder.sighting() || mutant!(DeadByName);
+            let is_it = |one: &HeldName| one.hold == holder.id && stands(one);
             !dead.iter().any(is_it)
         });
+    }
+
+    /// Takes its place: behind all who have waited for as long.
+    pub(super) fn line_up(&mut self, waiting: Waiting) {
+        let place = self.line.partition_point(|one| one.since <= waiting.since);
+        self.line.insert(place, waiting);
     }
 
     /// Takes away whoever was seen overdue for long enough, for those who don't stay to watch.
@@ -181,7 +202,7 @@ impl Record {
     /// Those who came before a hold and can't be passed: all, but where everybody from the first
     /// on shares. Whoever has the name already waits for nobody, who may be waiting for it.
     pub(super) fn ahead_of(&self, hold: &Hold) -> Vec<&Waiting> {
-        if self.is_owned_by(hold.owner) {
+        if self.is_owned_by(hold.owner) || mutant!(PassesTheLine) {
             return Vec::new();
         }
         let place = self.line.iter().position(|one| one.id == hold.id);

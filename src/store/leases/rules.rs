@@ -13,8 +13,9 @@
 //!   nothing
 //! ```
 //!
-//! - All names of a hold are granted in one step, or none. A hold stands in line for all of them
-//!   from one step on, so of any two the same one came first everywhere: nobody waits in a ring.
+//! - All names of a hold are granted in one step, or none. Each line is in the order of since when they
+//!   wait, and a hold takes its places in all of them in one step: of any two the same one comes first
+//!   everywhere, so that nobody waits in a ring.
 //! - Who came first to a name goes first, but that those who share go together. Whoever has a
 //!   name already is let in again before all others, who wait for it.
 //! - A token is above all that any of the names had, and above the store's time in microseconds.
@@ -32,6 +33,7 @@ use uuid::Uuid;
 use super::record::{Holder, Record, Waiting};
 use crate::scheduler::lease::{
     Busy, FencingToken, HeldName, Hold, LeaseAnswer, LeaseName, LeaseRequest, Mode, WAITING_LIMIT,
+    Wait,
 };
 use crate::scheduler::time::Timestamp;
 use crate::store::rules::Call;
@@ -56,6 +58,7 @@ pub(super) fn decide(
     let answer = step.decide(request);
     let now = step.turns();
     let new = now.difference(&before).map(|(_, id)| *id);
+    let new = new.filter(|_| !mutant!(TellsNobody));
     turns.extend(new.filter(|id| *id != hold.id));
     answer
 }
@@ -106,11 +109,11 @@ impl Step<'_, '_> {
         }
     }
 
-    fn acquire(&mut self, waits: Option<Duration>, dead: &[HeldName]) -> LeaseAnswer {
+    fn acquire(&mut self, waits: Option<Wait>, dead: &[HeldName]) -> LeaseAnswer {
         if let Some(answer) = self.granted_before() {
             return answer;
         }
-        if self.call.expired() {
+        if self.call.expired() && !mutant!(LateCounts) {
             return LeaseAnswer::Expired;
         }
         let wait = self.call.grace();
@@ -124,14 +127,19 @@ impl Step<'_, '_> {
         if let Some(answer) = self.refused(waits) {
             return answer;
         }
-        if let Some(kept) = waits {
-            self.stand_in_line(kept);
+        if let Some(wait) = waits {
+            self.stand_in_line(wait);
         }
         if !wait.is_zero() {
             return LeaseAnswer::Grace { wait };
         }
         match self.busy() {
-            Some(busy) => LeaseAnswer::Busy(busy),
+            Some(busy) => {
+                if mutant!(OneByOne) {
+                    self.take_what_is_free();
+                }
+                LeaseAnswer::Busy(busy)
+            }
             None => self.grant(),
         }
     }
@@ -145,6 +153,7 @@ impl Step<'_, '_> {
             token: first.token,
             deadline: first.deadline,
             remaining: first.deadline.saturating_since(self.call.now()),
+            replayed: true,
         })
     }
 
@@ -161,10 +170,11 @@ impl Step<'_, '_> {
         self.change(|_, record| record.bury_overdue(now, owner));
     }
 
-    fn refused(&self, waits: Option<Duration>) -> Option<LeaseAnswer> {
+    fn refused(&self, waits: Option<Wait>) -> Option<LeaseAnswer> {
         let hold = self.hold;
         for (name, record) in self.each() {
             let rises = hold.mode == Mode::Exclusive && record.is_owned_by(hold.owner);
+            let rises = rises && !mutant!(RisesAndWaits);
             if rises && record.holders.iter().any(|one| one.excludes(hold)) {
                 return Some(LeaseAnswer::Upgrade { name: name.clone() });
             }
@@ -176,27 +186,35 @@ impl Step<'_, '_> {
         None
     }
 
-    /// Keeps the place that it has, or takes the last one: for all of its names.
-    fn stand_in_line(&mut self, kept: Duration) {
-        let (id, until) = (self.hold.id, self.call.now() + kept);
-        let stands = |record: &Record| record.line.iter().any(|one| one.id == id);
-        let everywhere = self.each().all(|(_, record)| stands(record));
+    /// Keeps the place that it has, or takes that of who has waited for as long: for all of its names.
+    fn stand_in_line(&mut self, wait: Wait) {
+        let (id, now) = (self.hold.id, self.call.now());
+        let own = |record: &Record| record.line.iter().find(|one| one.id == id).cloned();
+        let own: Option<Vec<Waiting>> = self.each().map(|(_, record)| own(record)).collect();
+        let since = own
+            .as_ref()
+            .and_then(|own| own.first())
+            .map(|one| one.since);
         let waiting = Waiting {
             id,
             owner: self.hold.owner,
             by: self.call.caller.replica.name.clone(),
             mode: self.hold.mode,
-            until,
-            kept,
+            until: now + wait.kept,
+            kept: wait.kept,
+            since: since.unwrap_or(match mutant!(ComesLast) {
+                true => now,
+                false => now - wait.so_far,
+            }),
         };
-        self.change(|_, record| match everywhere {
-            true => {
+        self.change(|_, record| match since {
+            Some(_) => {
                 let own = record.line.iter_mut().filter(|one| one.id == id);
                 own.for_each(|one| *one = waiting.clone());
             }
-            false => {
+            None => {
                 record.remove(id);
-                record.line.push(waiting.clone());
+                record.line_up(waiting.clone());
             }
         });
     }
@@ -231,18 +249,42 @@ impl Step<'_, '_> {
             token,
             deadline,
             remaining: hold.ttl,
+            replayed: false,
         }
     }
 
+    /// A deliberate fault, `OneByOne`.
+    fn take_what_is_free(&mut self) {
+        let (token, hold) = (self.token(), self.hold);
+        let holder = self.holder(token, self.call.now() + hold.ttl);
+        self.change(|_, record| {
+            let held = record.holders.iter();
+            let mut in_the_way = held.filter(|one| one.id == hold.id || one.excludes(hold));
+            if in_the_way.next().is_none() && record.ahead_of(hold).is_empty() {
+                record.token = record.token.max(token);
+                record.holders.push(holder.clone());
+            }
+        });
+    }
+
     /// That of a grant. Whoever is let in again keeps the one that it has: with a higher one, what
-    /// it goes on to write afterwards by the first would be refused.
+    /// it goes on to write afterwards by the first would be refused. Who shared a name and has it alone
+    /// now gets another one: what others who shared it do late has to be refused. So does whoever
+    /// finds but what it held before a loss of data and never renewed since: it may have given it
+    /// back before that, and others have had it.
     fn token(&mut self) -> FencingToken {
-        let hold = self.hold;
+        let (hold, now, born) = (self.hold, self.call.now(), self.call.group.born);
+        // After a far step back of the clock nobody can tell.
+        let is_known = |one: &Holder| one.deadline - one.ttl >= born || born > now;
         let owned = self.each().map(|(_, record)| {
-            let own = record.holders.iter().filter(|one| one.owner == hold.owner);
-            own.map(|holder| holder.token).max()
+            let own = record.holders.iter();
+            let own = own.filter(|one| one.owner == hold.owner && is_known(one));
+            let is_no_rise = |one: &Holder| one.mode == Mode::Exclusive;
+            let keeps = hold.mode == Mode::Shared || own.clone().any(is_no_rise);
+            own.map(|holder| holder.token).max().filter(|_| keeps)
         });
         let owned: Option<Vec<FencingToken>> = owned.collect();
+        let owned = owned.filter(|_| !mutant!(TokenOfItsOwn));
         if let Some(token) = owned.and_then(|tokens| tokens.into_iter().max()) {
             return token;
         }
@@ -265,7 +307,10 @@ impl Step<'_, '_> {
 
     fn renew(&mut self, token: FencingToken, last_deadline: Timestamp) -> LeaseAnswer {
         let id = self.hold.id;
-        let is_held = |record: &Record| record.holder(id).is_some_and(|one| one.token == token);
+        let is_held = |record: &Record| {
+            let is_it = record.holder(id).is_some_and(|one| one.token == token);
+            is_it || mutant!(RenewsAnybody)
+        };
         let everywhere = self.each().all(|(_, record)| is_held(record));
         if !everywhere && !self.write_anew(token) {
             // Part of it is as good as nothing, and stands in the way of others.
@@ -276,7 +321,10 @@ impl Step<'_, '_> {
         let held = self.each().filter_map(|(_, record)| record.holder(id));
         let last = held.map(|holder| holder.deadline).max();
         let last = last.map_or(last_deadline, |last| last.max(last_deadline));
-        let deadline = (now + ttl).max(last + Duration::from_millis(1));
+        let deadline = match mutant!(DeadlineStands) {
+            true => now + ttl,
+            false => (now + ttl).max(last + Duration::from_millis(1)),
+        };
         self.change(|_, record| {
             if let Some(holder) = record.holder_mut(id) {
                 holder.deadline = deadline;
@@ -293,11 +341,16 @@ impl Step<'_, '_> {
     /// Inside a grace window a holder may write its names anew, which the store lost, or has in an
     /// older form: then who has them by a lower token had lost them.
     fn write_anew(&mut self, token: FencingToken) -> bool {
-        if self.call.grace().is_zero() {
+        if self.call.grace().is_zero() && !mutant!(WritesAnewAnytime) {
             return false;
         }
         let hold = self.hold;
-        let is_newer = |one: &Holder| one.id != hold.id && one.excludes(hold) && one.token > token;
+        let is_newer = |one: &Holder| {
+            one.id != hold.id
+                && one.excludes(hold)
+                && one.token > token
+                && !mutant!(WritesOverNewer)
+        };
         if self
             .each()
             .any(|(_, record)| record.holders.iter().any(is_newer))

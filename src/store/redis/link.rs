@@ -23,7 +23,9 @@ use std::time::Duration;
 use futures_util::future::select_ok;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue as _, Pipeline, RedisError, Value};
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex, oneshot};
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout};
 
 use super::back_off::BackOff;
@@ -33,6 +35,7 @@ use super::handshake::{self, Driver, Opened};
 use super::request::Request;
 use super::scripts::Call;
 use super::server::ServerInfo;
+use crate::own_thread;
 
 /// How long connecting may take, with all that is asked of a new connection: several round
 /// trips, so longer than a call.
@@ -52,6 +55,9 @@ struct Shared {
     connector: Arc<dyn Connector>,
     call_timeout: Duration,
     state: Mutex<State>,
+    /// Where connections live, if not on the runtime of whoever calls first: that may be busy with
+    /// other things than to read answers.
+    runtime: Option<Handle>,
 }
 
 struct State {
@@ -102,14 +108,25 @@ impl Link {
             connector,
             call_timeout,
             state: Mutex::new(state),
+            runtime: own_thread::entered(),
         }))
+    }
+
+    fn spawn<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        match &self.0.runtime {
+            Some(runtime) => runtime.spawn(call),
+            None => tokio::spawn(call),
+        }
     }
 
     /// What the server says of itself.
     pub(super) async fn server(&self) -> Result<Arc<ServerInfo>, Fault> {
         let shared = Arc::clone(&self.0);
         let live = async move { shared.live().await.map(|live| live.server) };
-        self.joined(tokio::spawn(live).await)
+        self.joined(self.spawn(live).await)
     }
 
     /// Has a conversation, of which the whole may take no longer than a call.
@@ -124,7 +141,7 @@ impl Link {
     {
         let shared = Arc::clone(&self.0);
         let (waiting, given_up) = oneshot::channel();
-        let call = tokio::spawn(async move { shared.converse(work, given_up).await });
+        let call = self.spawn(async move { shared.converse(work, given_up).await });
         let result = self.joined(call.await);
         drop(waiting);
         result
@@ -152,10 +169,7 @@ impl Link {
         self.converse(work).await
     }
 
-    fn joined<T>(
-        &self,
-        result: Result<Result<T, Fault>, tokio::task::JoinError>,
-    ) -> Result<T, Fault> {
+    fn joined<T>(&self, result: Result<Result<T, Fault>, JoinError>) -> Result<T, Fault> {
         let place = self.0.connector.place();
         result.unwrap_or_else(|error| Err(Fault::unreachable(place, error.to_string())))
     }

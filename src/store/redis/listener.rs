@@ -20,6 +20,7 @@ use super::keys::Keys;
 use super::news::{self, Spread};
 use super::shard::Shard;
 use crate::store::StoreEvent;
+use crate::store::engine::Part;
 
 /// How long subscribing may take.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,6 +45,8 @@ pub(super) struct Subscription {
     pub(super) connector: Arc<dyn Connector>,
     pub(super) keys: Keys,
     pub(super) events: broadcast::Sender<StoreEvent>,
+    /// Of which part.
+    pub(super) part: Part,
 }
 
 /// Where messages come from.
@@ -80,7 +83,9 @@ impl Subscription {
     }
 
     async fn run(self) {
-        let mut heard_before = false;
+        // Who wants a lease may have been refused it before the first time. A replica looks at all when
+        // it begins, and again soon.
+        let mut matters = self.part == Part::Leases;
         let mut told_before = false;
         let mut back_off = BackOff::new(FIRST_BACK_OFF, LONGEST_BACK_OFF);
         loop {
@@ -88,10 +93,10 @@ impl Subscription {
             match timeout(SUBSCRIBE_TIMEOUT, self.subscribe()).await {
                 Ok(Ok(ear)) => {
                     back_off.reset();
-                    if heard_before {
+                    if matters {
                         self.tell(StoreEvent::Reconnected);
                     }
-                    heard_before = true;
+                    matters = true;
                     self.hear(ear, term).await;
                 }
                 Ok(Err(fault)) => self.report(&fault, &mut told_before),

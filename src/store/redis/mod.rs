@@ -91,6 +91,7 @@ pub struct RedisStore {
     health: Arc<Health>,
     /// How many replicas have to have what is written before it counts.
     acknowledgements: u32,
+    part: Part,
     connector: Arc<dyn Connector>,
     events: broadcast::Sender<StoreEvent>,
     listener: OnceLock<Listener>,
@@ -157,6 +158,7 @@ impl RedisStore {
             place,
             keys,
             acknowledgements,
+            part,
         })
     }
 
@@ -191,6 +193,7 @@ impl RedisStore {
                 connector: Arc::clone(&self.connector),
                 keys: self.keys.clone(),
                 events: self.events.clone(),
+                part: self.part,
             };
             subscription.listen()
         });

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use redis::Cmd;
 
+use super::CALL_TIMEOUT;
 use super::keys::{CURRENT_LAYOUT, Keys};
 use super::news;
 use super::record::{LinePart, NO_AGENDA, line_parts, value_of};
@@ -99,6 +100,18 @@ pub(super) fn write(keys: &Keys, terms: &Terms, shown: &Shown, changes: &Changes
     accept(keys, terms, shown, changes, ["", ""])
 }
 
+/// Until when a step may be written. Where the caller doesn't know the store's time yet, that is
+/// for as long as anybody waits for it: stuck on its way, it would take something for nobody.
+fn write_by(terms: &Terms, shown: &Shown) -> Option<Timestamp> {
+    let decided_at = time_us(&shown.reading.group, shown.reading.clock_us).div_euclid(1000);
+    let decided_at = Timestamp::from_millis(decided_at);
+    match terms.send_by {
+        // What was decided after the deadline has taken it into account.
+        Some(limit) => Some(limit).filter(|limit| decided_at <= *limit),
+        None => (terms.room == Room::Takes).then(|| decided_at + CALL_TIMEOUT),
+    }
+}
+
 /// The same of one of several servers, if it has taken the step of the first ballot and promised
 /// the second.
 pub(super) fn accept(
@@ -112,11 +125,8 @@ pub(super) fn accept(
     arguments.text(&shown.process);
     arguments.text(shown.reading.clock_us.to_string());
     arguments.text(STEP_BACK_TOLERATED_US.to_string());
-    // What was decided after the deadline has taken it into account.
-    let decided_at = time_us(&shown.reading.group, shown.reading.clock_us).div_euclid(1000);
-    let decided_at = Timestamp::from_millis(decided_at);
-    let send_by = terms.send_by.filter(|limit| decided_at <= *limit);
-    arguments.text(send_by.map_or(String::new(), |limit| limit.as_millis().to_string()));
+    let write_by = write_by(terms, shown).map(Timestamp::as_millis);
+    arguments.text(write_by.map_or(String::new(), |limit| limit.to_string()));
     arguments.text(CURRENT_LAYOUT);
     arguments.text(&shown.epoch);
     arguments.group(&shown.reading.group, changes.group.as_ref());

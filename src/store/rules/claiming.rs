@@ -129,6 +129,7 @@ impl Step<'_, '_> {
             shards: count(&current.slots),
             deadline: slot.deadline,
             remaining: slot.deadline.saturating_since(self.now()),
+            replayed: true,
         }))
     }
 
@@ -256,6 +257,7 @@ impl Step<'_, '_> {
             shards,
             deadline,
             remaining: claim.ttl,
+            replayed: false,
         };
         ClaimAnswer::Granted(grant)
     }

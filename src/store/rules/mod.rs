@@ -220,3 +220,18 @@ fn reborn(group: &mut Group, caller: &Caller, now: Timestamp, process: &str) {
     process.clone_into(&mut group.process);
     group.born = now;
 }
+
+/// Whoever asks, where tests don't mind who that is.
+#[cfg(test)]
+fn somebody() -> Caller {
+    Caller {
+        replica: crate::scheduler::lease::Replica {
+            id: uuid::Uuid::nil(),
+            name: "r1".to_owned(),
+        },
+        quarantine: Duration::ZERO,
+        token_floor: FencingToken::default(),
+        send_by: None,
+        held_back: Duration::ZERO,
+    }
+}

@@ -79,11 +79,20 @@ impl Step<'_, '_> {
     fn free_instant(&self) -> Timestamp {
         let tick = Duration::from_millis(1);
         let newest = self.record.triggered.last().map(|(_, at)| *at + tick);
-        let at = newest.map_or(self.now(), |newest| newest.max(self.now()));
-        match at.as_millis().rem_euclid(1000) {
-            0 => at + tick,
-            _ => at,
+        let mut at = newest.map_or(self.now(), |newest| newest.max(self.now()));
+        while at.as_millis().rem_euclid(1000) == 0 || self.is_taken(at) {
+            at = at + tick;
         }
+        at
+    }
+
+    /// Whether an occurrence has that instant already: what runs once by hand, and what follows
+    /// others, are as little of the schedule as what is triggered.
+    fn is_taken(&self, at: Timestamp) -> bool {
+        let current = self.record.current.iter().map(|one| one.scheduled_at);
+        let waiting = self.record.waiting.iter().map(|one| one.scheduled_at);
+        let joins = self.record.joins.iter().map(|one| one.scheduled_at);
+        current.chain(waiting).chain(joins).any(|taken| taken == at)
     }
 
     fn pause(&mut self, order: &Order) -> OrderAnswer {
@@ -149,5 +158,66 @@ impl Step<'_, '_> {
             running,
             withdrawn: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::scheduler::lease::{Dependents, Retention, RunId};
+    use crate::store::rules::record::{Current, Join};
+    use crate::store::rules::{Group, Life, somebody};
+
+    /// The store's time may stand still, and two programs may ask in one of its milliseconds.
+    #[test]
+    fn a_trigger_has_an_instant_that_no_other_occurrence_has() {
+        let caller = somebody();
+        let now = Timestamp::from_millis(1_999);
+        let after = |ticks| now + Duration::from_millis(ticks);
+        let waits = |at| Waiting {
+            scheduled_at: at,
+            origin: Origin::After,
+            by: None,
+            since: now,
+            start_by: None,
+            queued: false,
+            late: None,
+        };
+        // The second after now is whole, and the schedule's.
+        let record = Record {
+            current: Some(Current {
+                scheduled_at: now,
+                origin: Origin::RunOnce,
+                by: None,
+                stop: None,
+                slots: Vec::new(),
+            }),
+            waiting: vec![waits(after(2))],
+            joins: vec![Join {
+                scheduled_at: after(3),
+                arrived: Vec::new(),
+                dead: false,
+            }],
+            ..Record::default()
+        };
+        let order = Order {
+            job: JobName::new("a").unwrap(),
+            what: OrderKind::Trigger,
+            by: "ann".to_owned(),
+            id: RunId::new(Uuid::nil()),
+            retention: Retention {
+                limit: 10,
+                age: Duration::from_secs(60),
+            },
+            dependents: Dependents::default(),
+        };
+        let mut group = Group::default();
+        let clock_us = now.as_millis() * 1000;
+        let mut call = Call::begin(&mut group, &caller, clock_us, &Life::Steady);
+        let decision = call.order(Some(&record), &order);
+        let scheduled_at = after(4);
+        assert_eq!(decision.answer, OrderAnswer::Triggered { scheduled_at });
     }
 }

@@ -379,8 +379,8 @@ impl Slot {
     }
 
     fn failed_on(&self) -> Option<Uuid> {
-        let failed = matches!(self.state, State::Again(outcome) if outcome != Outcome::HandedOver);
-        failed.then_some(self.holder.id)
+        // One that hands over may be the very one that can't run it.
+        matches!(self.state, State::Again(_)).then_some(self.holder.id)
     }
 }
 
@@ -418,6 +418,11 @@ pub(in crate::store) struct Group {
 }
 
 impl Group {
+    /// Whether the ledger began between these two: whoever holds a lease has to write it anew.
+    pub(in crate::store) fn is_born_in(&self, after: &Group) -> bool {
+        self.born == Timestamp::default() && after.born != self.born
+    }
+
     /// The parts without the marks: a change here concerns everybody.
     pub(in crate::store) fn has_epoch_of(&self, other: &Group) -> bool {
         let epoch = |group: &Group| (group.grace_until, group.born);

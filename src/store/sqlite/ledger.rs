@@ -74,8 +74,9 @@ impl Ledger<'_> {
     pub(super) fn write(&mut self, changes: Changes) -> Result<(), Fault> {
         if let Some(group) = &changes.group {
             self.set_group(group)?;
-            self.entered |= self.after_loss;
         }
+        // Also where another process wrote the same in the same millisecond.
+        self.entered |= self.after_loss && changes.group_is_set;
         for (job, kept) in &changes.records {
             self.set_record(job, kept)?;
         }

@@ -92,6 +92,7 @@ impl SqliteStore {
 
 /// Every file that a store with this one namespace is made of; what the engine keeps beside a
 /// database is in <https://sqlite.org/tempfiles.html>. The database is the last.
+#[cfg(feature = "daemon")]
 pub(super) fn files(path: &Path, namespace: &str) -> Vec<PathBuf> {
     let beside = ["-wal", "-shm", "-journal"].map(|ending| {
         let mut name = path.as_os_str().to_owned();

@@ -69,6 +69,8 @@ fn what_can_not_be_meant_is_refused_without_showing_any_of_it() {
         ("redis://:secret@", "no host"),
         ("redis://:secret@se cret", "no host's name"),
         ("redis://secret:99999", "the port"),
+        ("redis://127.0.0.1:7392:1", "two ports"),
+        ("redis://::1", "an IPv6 address without"),
         ("redis://h/secret", "is no number"),
         ("redis://h/-1", "is no number"),
         ("redis://h/99999999999", "is no number"),

@@ -37,6 +37,17 @@ fn run(second: i64, attempt: u32, lived: (f64, f64), ended: bool) -> Run {
 }
 
 fn judged(once: bool, runs: &[Run], due: &[Due], hurts: &[Hurt]) -> Findings {
+    judged_after(None, once, runs, due, hurts)
+}
+
+/// The same, by a ledger that began anew then.
+fn judged_after(
+    forgot: Option<Timestamp>,
+    once: bool,
+    runs: &[Run],
+    due: &[Due],
+    hurts: &[Hurt],
+) -> Findings {
     judge(&Evidence {
         jobs: &[plan("job", once)],
         runs,
@@ -45,6 +56,7 @@ fn judged(once: bool, runs: &[Run], due: &[Due], hurts: &[Hurt]) -> Findings {
         replicas: &["verify-1".to_owned(), "verify-2".to_owned()],
         deserters: &[],
         lease_ttl: TTL,
+        forgot,
     })
 }
 
@@ -113,6 +125,26 @@ fn an_attempt_that_is_started_twice_is_found() {
     second.token += 1;
     let runs = [run(1, 1, (1.0, 1.1), false), second];
     assert_eq!(laws(&judged(false, &runs, &[], &[])), [Law::AttemptTwice]);
+}
+
+#[test]
+fn what_a_ledger_that_began_anew_grants_again_is_the_stores_doing() {
+    for ended in [false, true] {
+        let mut second = run(1, 1, (4.0, 4.1), true);
+        second.token = 2_001;
+        let runs = [run(1, 1, (1.0, 1.1), ended), second];
+        let born = |millis| Some(Timestamp::from_millis(millis));
+        let between = judged_after(born(1), false, &runs, &[], &[]);
+        assert_eq!(laws(&between), []);
+        for forgot in [None, born(3)] {
+            let found = laws(&judged_after(forgot, false, &runs, &[], &[]));
+            assert!(found.contains(&Law::AttemptTwice), "{forgot:?}");
+            assert_eq!(found.contains(&Law::RanAgain), ended, "{forgot:?}");
+        }
+        // What may run once may not, whatever the store forgot.
+        let once = judged_after(born(1), true, &runs, &[], &[]);
+        assert_eq!(laws(&once), [Law::OnceTwice]);
+    }
 }
 
 #[test]

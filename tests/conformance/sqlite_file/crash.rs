@@ -98,6 +98,7 @@ async fn end_all(peer: &Peer, due_ms: i64) {
                 shards: 1,
                 deadline: due,
                 remaining: Duration::ZERO,
+                replayed: false,
             };
             Some(release(&claim, &grant, Outcome::Failed))
         })

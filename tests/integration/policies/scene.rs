@@ -225,10 +225,13 @@ impl Scene {
             send_by: None,
             held_back: Duration::ZERO,
         };
+        // Sent again to a store that was too slow, it is done once.
         let orders = [order];
-        let sent = self.store.order(&caller, &orders);
-        let mut answers = self.runtime.block_on(sent).expect("an answer").answer;
-        answers.remove(0)
+        let send = || self.runtime.block_on(self.store.order(&caller, &orders));
+        let mut answers = wait_for(Duration::from_secs(10), || {
+            send().map_err(|error| error.to_string())
+        });
+        answers.answer.remove(0)
     }
 
     /// Asks for an occurrence now; gives its instant.

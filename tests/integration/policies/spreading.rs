@@ -1,9 +1,10 @@
 //! The work spreads over the replicas, and that costs no time; a random delay is everywhere the
 //! same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use soloist::store::AttemptRecord;
+use test_support::machine::{stood_still, while_it_runs};
 use test_support::probe::Run;
 
 use super::scene::{Scene, second};
@@ -23,9 +24,13 @@ fn table(jobs: usize, keys: &str) -> String {
 
 #[test]
 fn a_thousand_occurrences_spread_over_three_replicas_and_start_on_time() {
+    let _machine = alone();
+    while_it_runs(a_thousand);
+}
+
+fn a_thousand() -> Result<(), String> {
     const JOBS: usize = 50;
     const SECONDS: i128 = 20;
-    let _machine = alone();
     let scene = Scene::on_redis(&table(JOBS, "schedule = \"* * * * * *\""));
     let mut replicas = scene.three();
     // Past what the first start made late.
@@ -60,8 +65,16 @@ fn a_thousand_occurrences_spread_over_three_replicas_and_start_on_time() {
         percentile(&started, 50),
         percentile(&started, 99),
     );
+    let occurrences: BTreeSet<(&str, &str)> = runs
+        .iter()
+        .map(|run| (&*run.job, &*run.scheduled_at))
+        .collect();
+    assert_eq!(occurrences.len(), runs.len(), "more than once: {runs:#?}");
     let expected = JOBS * usize::try_from(SECONDS).expect("a small number");
-    assert_eq!(runs.len(), expected);
+    if runs.len() != expected {
+        // What falls due while the machine stands still may find the one before it unfinished.
+        return Err(format!("{} of {expected} ran", runs.len()));
+    }
     let most = shares.values().max().copied().unwrap_or(0);
     assert!(
         shares.len() == 3 && most * 2 <= runs.len(),
@@ -70,7 +83,10 @@ fn a_thousand_occurrences_spread_over_three_replicas_and_start_on_time() {
     // A replica lets one that goes before it have 25 ms: most don't wait that long for anybody.
     // What comes after the grant is the start of fifty processes, whoever does it.
     let median = percentile(&granted, 50);
-    assert!(median < 25.0, "half of all were granted after {median} ms");
+    match median < 25.0 {
+        true => Ok(()),
+        false => Err(format!("half of all were granted after {median} ms")),
+    }
 }
 
 fn sorted(times: impl Iterator<Item = i128>) -> Vec<i128> {
@@ -98,6 +114,7 @@ fn a_random_delay_is_the_same_in_fleets_that_know_nothing_of_each_other() {
     ];
     let _replicas = scenes.each_ref().map(|scene| scene.start("only"));
     let from = now_ns();
+    let stood_before = stood_still();
     let delays = scenes.each_ref().map(|scene| {
         scene.fleet.wait_for_runs(SOON * 2, |runs| {
             let counted = runs.iter().filter(|run| due(run) > from + SECOND);
@@ -126,8 +143,11 @@ fn a_random_delay_is_the_same_in_fleets_that_know_nothing_of_each_other() {
         "delays of {count} occurrences in three fleets: {delays:?} ms, at most {:.1} ms apart",
         apart as f64 / 1e6
     );
-    assert!(apart < SECOND / 2, "{apart} ns");
+    let still = stood_still() - stood_before;
+    let still_ns = i128::try_from(still.as_nanos()).expect("a short time");
+    assert!(apart < SECOND / 2 + still_ns, "{apart} ns");
     let (least, most) = (delays.iter().min(), delays.iter().max());
     let (least, most) = (*least.expect("some"), *most.expect("some"));
-    assert!(most < 3_500 && most - least > 1_000, "{delays:?}");
+    let in_time = most < 3_500 + still_ns / 1_000_000;
+    assert!(in_time && most - least > 1_000, "{delays:?}");
 }

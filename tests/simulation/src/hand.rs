@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use soloist::scheduler::job::Job;
 use soloist::scheduler::lease::{
-    Answered, AttemptDetail, Claim, ClaimAnswer, FencingToken, Grant, Output, Registration,
-    Renewal, Replica, RunId,
+    Answered, AttemptDetail, Claim, ClaimAnswer, FencingToken, Grant, Lineage, Observation, Output,
+    Registration, Renewal, Replica, RunId, Scope,
 };
 use soloist::scheduler::policy::Tags;
 use soloist::scheduler::time::{BootTime, Timestamp};
@@ -110,6 +110,28 @@ impl Hand {
         panic!("it never came");
     }
 
+    /// A look finds nothing, in a ledger that began then.
+    pub fn look(&mut self, born: Timestamp) {
+        let now = GENESIS + self.now;
+        let nothing = Observation {
+            leases: Vec::new(),
+            openings: Vec::new(),
+            untold: Vec::new(),
+            next_look: None,
+            peers: Vec::new(),
+            grace: Duration::ZERO,
+            token: TOKEN,
+            born,
+            tables: Lineage::default(),
+            published: Vec::new(),
+        };
+        self.tell(Event::Observed {
+            scope: Scope::All,
+            sent: self.boot(),
+            result: Ok(Answered::new(now, nothing)),
+        });
+    }
+
     /// An attempt that runs, of whatever is claimed next.
     pub fn run(&mut self) -> Claim {
         self.start().0
@@ -128,6 +150,7 @@ impl Hand {
             shards: 1,
             deadline: GENESIS + self.now + TTL,
             remaining: TTL,
+            replayed: false,
         });
         self.tell(Event::Claimed {
             claims: vec![claim.clone()],

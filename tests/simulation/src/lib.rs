@@ -12,8 +12,7 @@ mod happening;
 pub mod jobs;
 #[cfg(test)]
 mod laws;
-#[cfg(test)]
-mod leases;
+pub mod leases;
 pub mod report;
 #[cfg(test)]
 mod seeds;

@@ -99,6 +99,7 @@ pub struct SimReplica {
     /// It has ended as it was asked to.
     pub finished: bool,
     cut_off: bool,
+    deaf: bool,
     life: u64,
     /// The next of its wake-ups that is in the queue; later ones are in vain.
     wakes_at: Option<Duration>,
@@ -188,6 +189,7 @@ impl World {
             notices: Vec::new(),
             finished: false,
             cut_off: false,
+            deaf: false,
             life: 0,
             wakes_at: None,
             frozen_until: Duration::ZERO,

@@ -233,11 +233,14 @@ fn version_in(dir: &Path) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{ErrorKind, Read as _};
+    use std::io::{ErrorKind, Read as _, Write as _};
     use std::net::TcpStream;
     use std::time::Duration;
 
     use super::*;
+
+    /// Its length and its number, see "Message Formats" in PostgreSQL's manual.
+    const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
     #[test]
     fn the_newest_version_is_chosen_by_number_not_by_spelling() {
@@ -305,10 +308,17 @@ mod tests {
         assert!(url.ends_with(&format!("/{name}")), "{url}: {name}");
     }
 
+    /// A connection that a backend has answered. One that only waits to be accepted may be so by a
+    /// server that is being stopped, which tells it so once it has asked for something, and waits
+    /// for that, and with its own end, for `authentication_timeout`: a minute.
     fn connect(port: u16) -> TcpStream {
-        let connection = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
-        let limit = Some(Duration::from_secs(30)); // half of the server's own for a silent client
+        let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+        let limit = Some(Duration::from_secs(30));
         connection.set_read_timeout(limit).expect("a limit");
+        connection.write_all(&SSL_REQUEST).expect("a request");
+        let mut answer = [0];
+        connection.read_exact(&mut answer).expect("an answer");
+        assert!(b"SN".contains(&answer[0]), "{answer:?}");
         connection
     }
 

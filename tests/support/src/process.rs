@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, pidfd_send_signa
 pub use rustix::process::Signal;
 
 use crate::fleet::now_ns;
+use crate::machine::stood_still;
 
 /// One process, which is never taken for another that is given its pid later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -229,7 +230,10 @@ pub struct Deaths(JoinHandle<Ended>);
 
 /// When processes died.
 #[derive(Clone, Debug)]
-pub struct Ended(Vec<(Process, Option<i128>)>);
+pub struct Ended {
+    died: Vec<(Process, Option<i128>)>,
+    still: Duration,
+}
 
 impl Deaths {
     /// Watches from now on, for so long at most.
@@ -240,7 +244,11 @@ impl Deaths {
             .iter()
             .map(|process| (*process, process.handle()))
             .collect();
-        Self(std::thread::spawn(move || watch(watched, end)))
+        let before = stood_still();
+        Self(std::thread::spawn(move || Ended {
+            died: watch(watched, end),
+            still: stood_still() - before,
+        }))
     }
 
     /// Waits until all are dead, or the time is over.
@@ -254,7 +262,7 @@ impl Deaths {
     }
 }
 
-fn watch(watched: Vec<(Process, Option<OwnedFd>)>, end: Instant) -> Ended {
+fn watch(watched: Vec<(Process, Option<OwnedFd>)>, end: Instant) -> Vec<(Process, Option<i128>)> {
     let began = now_ns();
     let mut died: Vec<(Process, Option<i128>)> = Vec::new();
     let mut left: Vec<(Process, OwnedFd)> = Vec::new();
@@ -291,21 +299,27 @@ fn watch(watched: Vec<(Process, Option<OwnedFd>)>, end: Instant) -> Ended {
         });
     }
     died.extend(left.into_iter().map(|(process, _)| (process, None)));
-    Ended(died)
+    died
 }
 
 impl Ended {
+    /// How long the machine stood still meanwhile: by so much what had to come in time may be late.
+    #[must_use]
+    pub fn still(&self) -> Duration {
+        self.still
+    }
+
     /// Those that lived on.
     #[must_use]
     pub fn survivors(&self) -> Vec<Process> {
-        let alive = self.0.iter().filter(|(_, died)| died.is_none());
+        let alive = self.died.iter().filter(|(_, died)| died.is_none());
         alive.map(|(process, _)| *process).collect()
     }
 
     /// When one died, in nanoseconds since the epoch; none if it lived on or wasn't watched.
     #[must_use]
     pub fn of(&self, process: Process) -> Option<i128> {
-        let mut found = self.0.iter().filter(|(other, _)| *other == process);
+        let mut found = self.died.iter().filter(|(other, _)| *other == process);
         found.next()?.1
     }
 

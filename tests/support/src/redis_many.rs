@@ -241,6 +241,12 @@ impl Cluster {
     /// Which node has a namespace's keys, by what a node that answers says.
     #[must_use]
     pub fn holder(&self, namespace: &str) -> usize {
+        self.known_holder(namespace)
+            .expect("some node has the slot")
+    }
+
+    /// The same; in the moment of a change it may be none.
+    fn known_holder(&self, namespace: &str) -> Option<usize> {
         let answering = self.nodes.iter().find(|node| !node.is_down());
         let answering = answering.expect("a node is left");
         let slot: u32 = answering
@@ -262,10 +268,10 @@ impl Cluster {
             let port = address.split('@').next()?.rsplit(':').next()?;
             (masters && has).then(|| port.to_owned())
         });
-        let port = port.expect("some node has the slot");
+        let port = port?;
         let mut nodes = self.nodes.iter();
         let holder = nodes.position(|node| node.port().to_string() == port);
-        holder.expect("one of ours")
+        Some(holder.expect("one of ours"))
     }
 
     /// A master that is not this one.
@@ -301,12 +307,12 @@ impl Cluster {
 
     /// Waits until another node than this has a namespace's keys.
     pub fn wait_for_failover(&self, namespace: &str, from: usize) -> usize {
-        let mut holder = from;
+        let mut holder = None;
         wait_for("another holder of the slot", || {
-            holder = self.holder(namespace);
-            holder != from
+            holder = self.known_holder(namespace);
+            holder.is_some_and(|holder| holder != from)
         });
-        holder
+        holder.expect("it was waited for")
     }
 
     /// Waits until this node has taken its dead master's place, and all that live say that no slot

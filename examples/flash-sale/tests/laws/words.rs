@@ -39,7 +39,7 @@ fn what_can_not_be_done_is_told_with_the_cure() {
     told(
         &["open", "--stock", "1", "--ttl", "1ms"],
         3,
-        "lasts from 1s",
+        "from 1s to 1h",
     );
     told(&["report", "--sale", "a}b"], 2, "can't stand here");
     told(

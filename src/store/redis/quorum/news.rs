@@ -38,6 +38,8 @@ pub(super) async fn forward(
             .get(&event)
             .is_some_and(|(teller, at)| *teller != number && now < *at + ECHO);
         if !echo {
+            // A turn is told once.
+            told.retain(|_, (_, at)| now < *at + ECHO);
             told.insert(event, (number, now));
             // Nobody may be listening; that is no fault.
             let _ = to.send(event);

@@ -3,34 +3,20 @@
 use uuid::Uuid;
 
 use super::super::record::{Current, Group, Life, Paused, State, Waiting};
+use super::super::somebody;
 use super::*;
 use crate::scheduler::job::{JobName, OnCrash};
-use crate::scheduler::lease::{
-    Caller, Enrolment, FencingToken, Origin, Outcome, Replica, Retention, RunId,
-};
+use crate::scheduler::lease::{Enrolment, FencingToken, Origin, Outcome, Retention, RunId};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const TODAY: Timestamp = Timestamp::from_second(20_000 * 24 * 3600 + 3600);
-
-fn caller() -> Caller {
-    Caller {
-        replica: Replica {
-            id: Uuid::from_u128(1),
-            name: "a".to_owned(),
-        },
-        quarantine: Duration::ZERO,
-        token_floor: FencingToken::default(),
-        send_by: None,
-        held_back: Duration::ZERO,
-    }
-}
 
 fn with_call<T>(now: Timestamp, grace: Duration, ask: impl FnOnce(&mut Call<'_>) -> T) -> T {
     let mut group = Group {
         grace_until: now + grace,
         ..Group::default()
     };
-    let caller = caller();
+    let caller = somebody();
     let clock_us = now.as_millis() * 1000;
     let mut call = Call::begin(&mut group, &caller, clock_us, &Life::Steady);
     ask(&mut call)
@@ -137,7 +123,7 @@ fn with_slot(state: State, days_ago: u32) -> Record {
         failures: 0,
         run_id: RunId::new(Uuid::nil()),
         token: FencingToken::new(1),
-        holder: caller().replica,
+        holder: somebody().replica,
         deadline: at,
         ttl: Duration::from_secs(15),
         on_crash: OnCrash::Rerun,

@@ -1,8 +1,7 @@
 //! Which of what never started a record keeps.
 
 use super::*;
-use crate::scheduler::lease::Caller;
-use crate::store::rules::{Group, Life};
+use crate::store::rules::{Group, Life, somebody};
 
 const fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second)
@@ -26,16 +25,7 @@ fn stretch(second: i64) -> NeverStarted {
 
 /// What is kept after these came in this order: by instant.
 fn kept(came: impl IntoIterator<Item = NeverStarted>) -> Vec<i64> {
-    let caller = Caller {
-        replica: Replica {
-            id: Uuid::nil(),
-            name: "r1".to_owned(),
-        },
-        quarantine: Duration::ZERO,
-        token_floor: FencingToken::default(),
-        send_by: None,
-        held_back: Duration::ZERO,
-    };
+    let caller = somebody();
     let mut group = Group::default();
     let mut call = Call::begin(&mut group, &caller, 1_000_000_000, &Life::Steady);
     let mut step = Step::begin(&mut call, None);

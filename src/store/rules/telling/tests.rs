@@ -3,10 +3,8 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::scheduler::lease::{
-    Caller, Cause, Claim, ClaimAnswer, FencingToken, Grant, Release, Replica, Topics,
-};
-use crate::store::rules::{Group, Life};
+use crate::scheduler::lease::{Cause, Claim, ClaimAnswer, Grant, Release, Topics};
+use crate::store::rules::{Group, Life, somebody};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -39,16 +37,7 @@ impl World {
         &mut self,
         ask: impl FnOnce(&mut Call<'_>, Option<&Record>) -> Decision<A>,
     ) -> (A, Vec<Closing>) {
-        let caller = Caller {
-            replica: Replica {
-                id: Uuid::from_u128(1),
-                name: "r1".to_owned(),
-            },
-            quarantine: Duration::ZERO,
-            token_floor: FencingToken::default(),
-            send_by: None,
-            held_back: Duration::ZERO,
-        };
+        let caller = somebody();
         let clock_us = self.now.as_millis() * 1000;
         let mut call = Call::begin(&mut self.group, &caller, clock_us, &Life::Steady);
         let decision = ask(&mut call, self.record.as_ref());

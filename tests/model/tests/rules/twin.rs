@@ -277,6 +277,7 @@ impl Twin {
             shards: 1,
             deadline: self.instant(request.deadline),
             remaining: Duration::ZERO,
+            replayed: false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The store's clock steps once, by a little or by a day, and the world is held against the same
 //! one without the step: what is later by that, and by how much at most.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -264,6 +264,42 @@ fn a_live_lease_outlasts_every_step_and_the_way_back() {
         // Each replica tells of the step and of the way back, and not of each answer meanwhile.
         assert!(told <= 3 * 2, "{by} ms: {told} times\n{world:?}");
     });
+}
+
+/// A grant whose answer was lost is told again after a step back, when its deadline seems to be as far
+/// away as ever. Another replica has seen it since it was made.
+#[test]
+fn a_grant_that_is_told_again_after_a_step_back_is_not_trusted_for_longer_than_it_lasts() {
+    let (told_again, taken_over) = (Cell::new(0), Cell::new(0));
+    for_seeds(SEEDS, |seed| {
+        let jobs = vec![job("long", "0 * * * * *")];
+        let mut world = World::new(seed, jobs, |_| Duration::from_secs(600));
+        let (holder, other) = (world.start(), world.start());
+        world.run_for(Duration::from_secs(5));
+        let to_the_minute = MINUTE_MS - world.store_now().as_millis() % MINUTE_MS;
+        world.run_for(Duration::from_millis(to_the_minute as u64 - 100));
+        world.deafen(holder, true);
+        world.freeze(other, Duration::from_millis(400));
+        let deaf_for = 1_000 + world.chance.below(12_000);
+        world.run_for(Duration::from_millis(deaf_for));
+        let back = world.chance.below(59_000) as i64;
+        world.step_store_clock(-back);
+        world.deafen(holder, false);
+        world.run_for(Duration::from_secs(2));
+        told_again.set(told_again.get() + world.runs_alive().count());
+        world.cut_off(holder, true);
+        world.run_for(Duration::from_secs(80));
+        check(&world);
+        let lines = world.history();
+        let lost = lines.iter().filter(|line| line.outcome == Outcome::Lost);
+        taken_over.set(taken_over.get() + lost.count());
+    });
+    println!(
+        "{} grants told again, {} taken over",
+        told_again.get(),
+        taken_over.get()
+    );
+    assert!(told_again.get() > 0 && taken_over.get() > 0);
 }
 
 /// A server that comes up without its data, and with a clock that is set right a moment later: the

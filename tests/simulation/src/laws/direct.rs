@@ -4,7 +4,7 @@ use soloist::scheduler::job::JobName;
 use soloist::scheduler::lease::{Renewal, RenewalAnswer, RunId};
 use soloist::scheduler::{Effect, EndedHow, Event, Notice, Purpose};
 
-use crate::hand::{Hand, TTL, renewal};
+use crate::hand::{GENESIS, Hand, TTL, renewal};
 use crate::jobs::job;
 
 fn releases(effect: &Effect) -> bool {
@@ -35,6 +35,20 @@ fn a_lease_that_is_lost_is_not_renewed_again_while_its_release_is_unanswered() {
 
 fn renewal_of(run_id: RunId) -> impl Fn(Effect) -> Option<Renewal> {
     move |effect| renewal(effect).filter(|renewal| renewal.run_id == run_id)
+}
+
+/// Whoever found the loss may have short leases alone, and leave as little time to come back.
+#[test]
+fn what_runs_is_told_at_once_to_a_ledger_that_began_anew() {
+    let mut hand = Hand::new(job("a", "* * * * * *"), Purpose::Table);
+    hand.look(GENESIS);
+    let run_id = hand.run().run_id;
+    hand.look(GENESIS);
+    let renewed = hand.turn().into_iter().find_map(renewal_of(run_id));
+    assert_eq!(renewed, None, "it is not due yet");
+    hand.look(GENESIS + hand.now);
+    let renewed = hand.turn().into_iter().find_map(renewal_of(run_id));
+    assert!(renewed.is_some());
 }
 
 #[test]

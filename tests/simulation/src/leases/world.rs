@@ -4,6 +4,7 @@
 //! Must never: let anything but the seed decide.
 
 mod network;
+mod users;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,10 +13,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use soloist::clock::Clock;
-use soloist::leases::AcquireError;
-use soloist::leases::holds::{Effect, Holds, Kind, Patience, Trust, Word};
+use soloist::leases::holds::{Effect, Holds, Kind};
 use soloist::scheduler::lease::{
-    Answered, Caller, FencingToken, Hold, LeaseAnswer, LeaseName, LeaseRequest, Mode, Replica,
+    Answered, Caller, FencingToken, LeaseAnswer, LeaseRequest, NameState, Replica,
 };
 use soloist::scheduler::time::{BootTime, Timestamp};
 use soloist::store::memory::{Image, MemoryStore};
@@ -23,7 +23,8 @@ use soloist::store::{LeaseStore, StoreError, StoreEvent};
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use super::LONGEST_USE_MS;
+use self::users::{User, UserState};
+pub(super) use self::users::{Want, Who};
 use crate::chance::Chance;
 
 /// The store's clock.
@@ -63,6 +64,19 @@ pub(super) struct Faults {
     pub(super) stepped: u64,
 }
 
+impl Faults {
+    /// Nothing.
+    pub(super) const NONE: Self = Self {
+        lost: 0,
+        late: 0,
+        doubled: 0,
+        frozen: 0,
+        crashed: 0,
+        wiped: 0,
+        stepped: 0,
+    };
+}
+
 enum Message {
     Request(Call),
     Answer(Call, Result<Answered<Vec<LeaseAnswer>>, StoreError>),
@@ -86,41 +100,51 @@ struct Client {
     life: u32,
     /// It stands still until then.
     frozen_until: u64,
+    /// Nothing that it sends arrives.
+    cut_off: bool,
+    cut_off_once_granted: bool,
+    /// Nothing that it is sent arrives.
+    deaf: bool,
     open: HashMap<Kind, u64>,
     events: broadcast::Receiver<StoreEvent>,
-}
-
-/// Somebody who wants something, has it for a while, and is done.
-#[derive(Clone, Debug)]
-struct User {
-    client: usize,
-    hold: Hold,
-    uses_ms: u64,
-    since: u64,
-    state: UserState,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum UserState {
-    Waits,
-    Has {
-        trust: Trust,
-        until: u64,
-        token: FencingToken,
-    },
-    Done,
 }
 
 /// What was seen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
+    #[cfg(test)]
+    pub(super) worlds: u64,
+    pub(super) wanted: u64,
     pub(super) granted: u64,
     pub(super) lost: u64,
     pub(super) late: u64,
+    /// Who would not wait, or not for so long, or may not have it alone.
+    pub(super) refused: u64,
+    /// Who waited no longer.
+    pub(super) given_up: u64,
+    /// Let in again.
+    pub(super) again: u64,
     pub(super) crashes: u64,
     pub(super) wipes: u64,
     pub(super) tokens: Vec<FencingToken>,
     pub(super) order: Vec<Uuid>,
+}
+
+impl Seen {
+    /// In another world.
+    #[cfg(test)]
+    pub(super) fn add(&mut self, other: &Self) {
+        self.worlds += 1;
+        self.wanted += other.wanted;
+        self.granted += other.granted;
+        self.lost += other.lost;
+        self.late += other.late;
+        self.refused += other.refused;
+        self.given_up += other.given_up;
+        self.again += other.again;
+        self.crashes += other.crashes;
+        self.wipes += other.wipes;
+    }
 }
 
 /// The world.
@@ -128,6 +152,8 @@ pub(super) struct World {
     pub(super) chance: Chance,
     pub(super) faults: Faults,
     pub(super) seen: Seen,
+    /// What is not promised has happened: two have the same for a while.
+    pub(super) overlaps: bool,
     pub(super) now_ms: u64,
     hand: Arc<Hand>,
     store: MemoryStore,
@@ -135,9 +161,14 @@ pub(super) struct World {
     saved: Image,
     clients: Vec<Client>,
     users: BTreeMap<Uuid, User>,
+    /// Who had something, by which token.
+    granted: Vec<(User, FencingToken)>,
     messages: BTreeMap<(u64, u64), Message>,
     number: u64,
 }
+
+/// At one instant nothing takes more steps than that.
+const AT_ONCE: u32 = 10_000;
 
 const START_MS: i64 = 1_800_000_000_000;
 
@@ -150,6 +181,7 @@ impl World {
             chance: Chance::new(seed),
             faults: Faults::default(),
             seen: Seen::default(),
+            overlaps: false,
             now_ms: 1000,
             hand,
             saved: empty.clone(),
@@ -157,6 +189,7 @@ impl World {
             store,
             clients: Vec::new(),
             users: BTreeMap::new(),
+            granted: Vec::new(),
             messages: BTreeMap::new(),
             number: 0,
         };
@@ -176,6 +209,9 @@ impl World {
             holds: Holds::new(replica),
             life,
             frozen_until: 0,
+            cut_off: false,
+            cut_off_once_granted: false,
+            deaf: false,
             open: HashMap::new(),
             events: LeaseStore::events(&self.store),
         }
@@ -185,68 +221,17 @@ impl World {
         BootTime::since_boot(Duration::from_millis(self.now_ms))
     }
 
-    /// Somebody wants names for so long.
-    pub(super) fn wants(
-        &mut self,
-        client: usize,
-        names: &[&str],
-        mode: Mode,
-        uses_ms: u64,
-    ) -> Uuid {
-        let id =
-            Uuid::from_u128(u128::from(self.chance.draw()) << 64 | u128::from(self.chance.draw()));
-        let names = names
-            .iter()
-            .map(|name| LeaseName::new(name).expect("a name"));
-        let mut names: Vec<LeaseName> = names.collect();
-        names.sort();
-        let hold = Hold {
-            id,
-            owner: id,
-            names: names.into(),
-            mode,
-            ttl: Duration::from_secs(6),
-        };
-        let user = User {
-            client,
-            hold: hold.clone(),
-            uses_ms,
-            since: self.now_ms,
-            state: UserState::Waits,
-        };
-        self.users.insert(id, user);
-        let now = self.boot();
-        self.clients[client]
-            .holds
-            .acquire(hold, Patience::Endless, now);
-        self.settle(client);
-        id
-    }
-
-    /// Somebody wants something it draws.
-    pub(super) fn wants_anything(&mut self) {
-        let sets: [&[&str]; 6] = [
-            &["a"],
-            &["b"],
-            &["a", "b"],
-            &["b", "c"],
-            &["c", "a"],
-            &["c"],
-        ];
-        let names = sets[self.chance.below(6) as usize];
-        let mode = match self.chance.percent(30) {
-            true => Mode::Shared,
-            false => Mode::Exclusive,
-        };
-        let client = self.chance.below(self.clients.len() as u64) as usize;
-        let uses = self.chance.below(LONGEST_USE_MS);
-        self.wants(client, names, mode, uses);
-    }
-
     /// Goes on by so long, a thing after the other.
     pub(super) fn run(&mut self, for_ms: u64) {
         let end = self.now_ms + for_ms;
+        let mut at_once = 0;
         while let Some(next) = self.next_instant().filter(|next| *next <= end) {
+            at_once = if next <= self.now_ms { at_once + 1 } else { 0 };
+            assert!(
+                at_once < AT_ONCE,
+                "somebody does nothing else at {} ms",
+                self.now_ms
+            );
             self.pass_to(next.max(self.now_ms));
             self.mishap();
             self.happen();
@@ -268,9 +253,9 @@ impl World {
             let at = u64::try_from(at.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
             Some(at.max(client.frozen_until))
         });
-        let users = self.users.values().filter_map(|user| match user.state {
-            UserState::Has { until, .. } => Some(until.max(self.clients[user.client].frozen_until)),
-            _ => None,
+        let users = self.users.values().filter_map(|user| {
+            let next = user.acts_at()?;
+            Some(next.max(self.clients[user.client].frozen_until))
         });
         message.into_iter().chain(timers).chain(users).min()
     }
@@ -344,24 +329,6 @@ impl World {
         }
     }
 
-    fn finish_users(&mut self, number: usize) {
-        let now = self.boot();
-        let done: Vec<Uuid> = self
-            .users
-            .iter()
-            .filter_map(|(id, user)| match user.state {
-                UserState::Has { until, .. } if user.client == number && until <= self.now_ms => {
-                    Some(*id)
-                }
-                _ => None,
-            })
-            .collect();
-        for id in done {
-            self.users.get_mut(&id).expect("it is there").state = UserState::Done;
-            self.clients[number].holds.release(id, now);
-        }
-    }
-
     fn settle(&mut self, number: usize) {
         let now = self.boot();
         self.clients[number].holds.advance(now);
@@ -386,7 +353,9 @@ impl World {
                     self.clients[number].open.insert(kind, call.number);
                     let timeout = u64::try_from(timeout.as_millis()).expect("short");
                     self.post(timeout, Message::TimeOut(call.clone()));
-                    self.carry(|| Message::Request(call.clone()));
+                    if !self.clients[number].cut_off {
+                        self.carry(|| Message::Request(call.clone()));
+                    }
                 }
                 Effect::Survey => {
                     let names = self.store.names().now_or_never().expect("no wait");
@@ -406,81 +375,36 @@ impl World {
         }
     }
 
-    fn told(&mut self, id: Uuid, word: Word) {
-        let now_ms = self.now_ms;
-        let Some(user) = self.users.get_mut(&id) else {
-            return;
-        };
-        match word {
-            Word::Granted(granted) => {
-                user.state = UserState::Has {
-                    trust: granted.trust,
-                    until: now_ms + user.uses_ms,
-                    token: granted.token,
-                };
-                self.seen.granted += 1;
-                self.seen.order.push(id);
-                self.seen.tokens.push(granted.token);
-                self.is_alone(id);
-            }
-            Word::Trusted(renewed) => {
-                if let UserState::Has { trust, .. } = &mut user.state {
-                    *trust = renewed;
-                }
-                self.is_alone(id);
-            }
-            Word::Lost => {
-                self.seen.lost += 1;
-                user.state = UserState::Done;
-            }
-            // Whoever wants it comes anew; here it is done with.
-            Word::Refused(AcquireError::Late) => {
-                self.seen.late += 1;
-                user.state = UserState::Done;
-            }
-            Word::Refused(why) => panic!("{id} was refused: {why}"),
-            Word::Released => {}
-        }
+    /// Nothing that a client is sent arrives from now on (or again).
+    pub(super) fn deafen(&mut self, number: usize, on: bool) {
+        self.clients[number].deaf = on;
     }
 
-    /// Whoever has something has it alone, for as long as it is trusted: its host may stand still,
-    /// and then it is killed by that time.
-    fn is_alone(&self, id: Uuid) {
-        let now = self.boot();
-        let has = |user: &User| match user.state {
-            UserState::Has { trust, .. } => trust.until > now,
-            _ => false,
-        };
-        let one = &self.users[&id];
-        if !has(one) {
-            return;
-        }
-        for (other, user) in self
-            .users
-            .iter()
-            .filter(|(other, user)| **other != id && has(user))
-        {
-            let names = user
-                .hold
-                .names
-                .iter()
-                .any(|name| one.hold.names.contains(name));
-            let both_share = user.hold.mode == Mode::Shared && one.hold.mode == Mode::Shared;
-            assert!(
-                !names || both_share,
-                "at {} ms {id} and {other} have the same\n{one:?}\n{user:?}",
-                self.now_ms
-            );
-        }
+    /// Nothing that a client sends arrives any more when it has heard of a grant.
+    pub(super) fn cut_off_once_granted(&mut self, number: usize) {
+        self.clients[number].cut_off_once_granted = true;
     }
 
-    /// Who still waits, the longest first, and since when.
-    pub(super) fn waiting(&self) -> Vec<(Uuid, u64)> {
-        let waits = self
-            .users
-            .iter()
-            .filter(|(_, user)| user.state == UserState::Waits);
-        waits.map(|(id, user)| (*id, user.since)).collect()
+    /// Nothing that a client sends arrives from now on.
+    pub(super) fn cut_off(&mut self, number: usize) {
+        self.clients[number].cut_off = true;
+    }
+
+    /// Nothing that any client sends arrives from now on (or again).
+    pub(super) fn cut_all_off(&mut self, on: bool) {
+        let all = self.clients.iter_mut();
+        all.for_each(|client| client.cut_off = on);
+    }
+
+    /// The store's clock is set, by so many milliseconds.
+    pub(super) fn set_clock(&mut self, by: i64) {
+        self.hand.pass(by);
+    }
+
+    /// The store loses all that it holds.
+    pub(super) fn lose_all(&mut self) {
+        self.seen.wipes += 1;
+        self.store.fall_back_to(self.empty.clone());
     }
 
     /// Nothing goes wrong from now on.
@@ -493,7 +417,18 @@ impl World {
 
     /// How many names are written down.
     pub(super) fn names(&self) -> usize {
+        self.states().len()
+    }
+
+    /// Which of them somebody has, or waits for.
+    pub(super) fn taken(&self) -> Vec<NameState> {
+        let mut states = self.states();
+        states.retain(|state| !state.held.is_empty() || !state.waiting.is_empty());
+        states
+    }
+
+    fn states(&self) -> Vec<NameState> {
         let names = self.store.names().now_or_never().expect("no wait");
-        names.expect("the memory store answers").answer.len()
+        names.expect("the memory store answers").answer
     }
 }

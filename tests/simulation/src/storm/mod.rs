@@ -109,7 +109,8 @@ pub fn pass_through(seed: u64, story: bool) -> Result<Passed, Broken> {
     })
 }
 
-fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+/// What a panic has to say.
+pub(crate) fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
     let formatted = panic.downcast_ref::<String>().map(String::as_str);
     let words = formatted.or(panic.downcast_ref::<&str>().copied());
     words.unwrap_or("a panic without words").to_owned()

@@ -103,6 +103,11 @@ impl World {
         self.replicas[number].cut_off = on;
     }
 
+    /// The store does what one replica tells it from now on, which doesn't hear so (or again).
+    pub fn deafen(&mut self, number: usize, on: bool) {
+        self.replicas[number].deaf = on;
+    }
+
     /// The store's wall clock steps.
     pub fn step_store_clock(&mut self, by_ms: i64) {
         self.clock_shift_ms += by_ms;

@@ -85,6 +85,7 @@ impl World {
             self.tally("request late, or twice");
         }
         let lost = call.awaited && self.chance.percent(self.network.lose_reply);
+        let lost = lost || (call.awaited && self.replicas[call.replica].deaf);
         let before = self.witnessed(call.call.effect());
         let event = self.store.ask(call.replica, &call.call);
         self.note_leases(&event);

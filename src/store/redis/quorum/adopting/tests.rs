@@ -163,12 +163,17 @@ impl Scene {
         }
     }
 
+    /// On a busy machine it may take longer than others are kept waiting for: then it joins the
+    /// next time.
     fn join(&self, number: usize, approached: &Approached) -> Adopting {
-        let joined = self.store.shared.join(number, approached);
-        match self.runtime.block_on(joined) {
-            Ok(adopting) => adopting,
-            Err(Ended::Outbid) => panic!("nobody else is there"),
-            Err(Ended::Failed(error)) => panic!("{error}"),
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let joined = self.store.shared.join(number, approached);
+            match self.runtime.block_on(joined) {
+                Ok(adopting) => return adopting,
+                Err(Ended::Outbid) => assert!(Instant::now() < deadline, "nobody else is there"),
+                Err(Ended::Failed(error)) => panic!("{error}"),
+            }
         }
     }
 }
@@ -276,13 +281,13 @@ fn an_empty_server_is_filled_beside_the_others_and_counts_at_once() {
     // The others go on meanwhile.
     scene.run_jobs(9_990..10_010);
     let joining = Instant::now();
-    let adopting = scene.join(2, &approached);
+    scene.join(2, &approached);
     println!(
         "10,000 jobs and as many lines and outputs, from empty: {approach:?} beside the others \
          ({REJOINS_AFTER:?} of that waited), {:?} under a ballot",
         joining.elapsed()
     );
-    assert_eq!(adopting.lines, 20_000 + 40);
+    assert_eq!(scene.calls(2, "xadd"), 20_000 + 40);
     assert_eq!(scene.ledger(2), scene.ledger(0));
     let now = scene.values(2);
     assert_eq!(now["#ballot"], scene.values(0)["#ballot"]);

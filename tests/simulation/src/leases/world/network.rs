@@ -41,7 +41,9 @@ impl World {
                 let result = asked
                     .now_or_never()
                     .expect("the memory store waits for nothing");
-                self.carry(|| Message::Answer(call.clone(), result.clone()));
+                if !self.clients[call.client].deaf {
+                    self.carry(|| Message::Answer(call.clone(), result.clone()));
+                }
             }
             Message::Answer(call, result) => self.answered(call, result),
             Message::TimeOut(call) => {

@@ -55,7 +55,8 @@ impl Replica {
                 },
                 quarantine: TTL,
                 token_floor: FencingToken::default(),
-                send_by: None,
+                // What comes late has to be refused by its ballot.
+                send_by: Some(Timestamp::from_millis(BEGAN_US / 1000) + TTL),
                 held_back: Duration::ZERO,
             },
             law: Rc::clone(law),

@@ -15,7 +15,7 @@ use super::lines::{Component, Fault, Property};
 use super::rule::Rule;
 use super::value::{DAY, Value};
 use super::{FILE_HINT, too_much};
-use crate::config::zone::find_zone;
+use crate::jobs::zone::find_zone;
 
 /// A zone.
 #[derive(Clone, Debug)]

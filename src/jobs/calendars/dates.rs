@@ -1,4 +1,4 @@
-//! Dates and days of the week as people write them in `[calendars.NAME]`.
+//! Dates and days of the week as people write them in a calendar.
 //!
 //! Must never: guess which part of a date is the month, or take a range that runs backwards.
 
@@ -6,11 +6,11 @@ use std::ops::Range;
 
 use jiff::civil::Date;
 
-use crate::config::values::ValueError;
+use crate::jobs::ValueError;
 use crate::scheduler::schedule::DaySet;
 use crate::scheduler::schedule::day_set::YEARS;
 
-pub(in crate::config) const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+pub(crate) const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 const DATE_HINT: &str = "a date is `\"2026-12-25\"`, a range `\"2026-12-24..2027-01-01\"`, and without the year it is every year's: `\"12-25\"`, `\"12-24..01-01\"`";
 const WEEKDAY_HINT: &str = "days are SUN, MON, TUE, WED, THU, FRI, SAT; a range is `\"MON-FRI\"`";
@@ -25,7 +25,7 @@ enum End {
 }
 
 /// Adds what an item of `dates` names. An error's message follows the text.
-pub(super) fn add_dates(days: &mut DaySet, text: &str) -> Result<(), ValueError> {
+pub(crate) fn add_dates(days: &mut DaySet, text: &str) -> Result<(), ValueError> {
     let (first, last) = match text.split_once("..") {
         Some((first, last)) => (end(first)?, end(last)?),
         None => (end(text)?, end(text)?),
@@ -88,7 +88,7 @@ fn no_date() -> Result<End, ValueError> {
 }
 
 /// Adds what an item of `weekdays` names. An error's message follows the text.
-pub(super) fn add_weekdays(days: &mut DaySet, text: &str) -> Result<(), ValueError> {
+pub(crate) fn add_weekdays(days: &mut DaySet, text: &str) -> Result<(), ValueError> {
     let (first, last) = match text.split_once('-') {
         Some((first, last)) => (weekday(first)?, weekday(last)?),
         None => (weekday(text)?, weekday(text)?),

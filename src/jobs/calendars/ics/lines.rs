@@ -10,15 +10,15 @@ const DEPTH_LIMIT: usize = 8;
 
 /// What is wrong with a file, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::config) struct Fault {
+pub(crate) struct Fault {
     /// The line, from 1.
-    pub(in crate::config) line: usize,
+    pub(crate) line: usize,
     /// That line, with those folded into it.
-    pub(in crate::config) text: String,
+    pub(crate) text: String,
     /// What is wrong, lower case, without a full stop.
-    pub(in crate::config) message: String,
+    pub(crate) message: String,
     /// What to do about it.
-    pub(in crate::config) hint: String,
+    pub(crate) hint: String,
 }
 
 /// `BEGIN:NAME` to `END:NAME`.

@@ -20,7 +20,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::config) use lines::Fault;
+pub(crate) use lines::Fault;
 
 use event::{Cover, Replaced};
 use lines::{Component, Property};
@@ -34,24 +34,24 @@ const FILE_HINT: &str = "the file is not whole: export it again";
 
 /// What a file names.
 #[derive(Debug)]
-pub(in crate::config) struct Contents {
+pub(crate) struct Contents {
     /// Dates, whatever the zone.
-    pub(in crate::config) days: DaySet,
+    pub(crate) days: DaySet,
     /// From an instant up to another, in seconds since 1970-01-01T00:00:00Z: which dates these
     /// are depends on the zone.
-    pub(in crate::config) spans: Vec<(i64, i64)>,
+    pub(crate) spans: Vec<(i64, i64)>,
 }
 
 impl Contents {
     /// The last day that it names, in UTC.
-    pub(in crate::config) fn last_day(&self) -> Option<i64> {
+    pub(crate) fn last_day(&self) -> Option<i64> {
         let ends = self.spans.iter().map(|(_, end)| end.div_euclid(value::DAY));
         ends.max().max(self.days.previous(LAST_DAY))
     }
 }
 
 /// Reads a file; each event that is wrong is told.
-pub(in crate::config) fn read(bytes: &[u8]) -> Result<Contents, Vec<Fault>> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Contents, Vec<Fault>> {
     let calendars = lines::components(bytes).map_err(|fault| vec![fault])?;
     let mut cover = Cover::default();
     let mut faults = Vec::new();
