@@ -333,6 +333,8 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Shutdown;
+
     use super::*;
 
     #[test]
@@ -354,7 +356,9 @@ mod tests {
             };
             assert_eq!(received, stop);
         }
-        drop(daemon);
+        // As at its last end. To drop this one is not enough: a process that another test is about
+        // to start has a copy until it executes its program.
+        daemon.shutdown(Shutdown::Both).unwrap();
         assert!(matches!(link.receive::<Order>(), Received::End));
     }
 

@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
+use test_support::closed::ClosedPort;
+
 use crate::soloist::{Ended, Place};
 
 /// Answers one request, and tells its first line.
@@ -155,10 +157,8 @@ fn a_table_that_is_broken_or_a_pipe_is_gone_without_at_once() {
 fn nobody_there_is_unhealthy_and_so_is_silence() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent_at = silent.local_addr().expect("bound").to_string();
-    let gone = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let gone_at = gone.local_addr().expect("bound").to_string();
-    drop(gone);
-    for address in [silent_at, gone_at] {
+    let gone = ClosedPort::take();
+    for address in [silent_at, gone.address()] {
         let ended = Place::empty().run(&["healthcheck", "--listen", &address]);
         assert_eq!(ended.code, Some(1), "{ended:?}");
         let begins = format!("error: http://{address}/healthz does not answer: ");

@@ -2,6 +2,7 @@
 
 use soloist::store::redis::RedisStore;
 use soloist::store::{Store, StoreError};
+use test_support::closed::ClosedPort;
 use test_support::redis::{RedisServer, fresh_namespace};
 
 use crate::world::{caller, claim, impatient, just_due, observe, win};
@@ -87,11 +88,12 @@ async fn the_password_of_the_default_user_is_enough() {
 
 #[tokio::test]
 async fn a_name_that_nobody_has_and_a_port_where_nobody_listens_are_told_apart() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = closed.local_addr().unwrap().port();
-    drop(closed);
+    let closed = ClosedPort::take();
     for (url, words) in [
-        (format!("redis://127.0.0.1:{port}"), "nothing listens there"),
+        (
+            format!("redis://{}", closed.address()),
+            "nothing listens there",
+        ),
         (
             "redis://there-is-none.invalid".to_owned(),
             "its name can't be looked up",

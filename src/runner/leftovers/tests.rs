@@ -1,7 +1,6 @@
 //! Laws of the sweep, with real processes. Each test has a replica's name of its own, so that
 //! tests which run at the same time don't end each other's processes.
 
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -387,15 +386,14 @@ async fn a_leftover_that_outlives_its_grace_is_killed() {
 }
 
 /// A process that forks and goes, over and over.
-const HOPPER: &str = "#!/bin/sh\necho > going\nsleep 0.005\nsetsid ./hopper &\nexit 0\n";
+const HOPPER: &str = "echo > going\nsleep 0.005\nsetsid sh ./hopper &\nexit 0\n";
 
 #[tokio::test]
 async fn a_leftover_that_hops_from_process_to_process_is_ended() {
     let mut scene = Scene::new();
     let hopper = scene.dir.path().join("hopper");
     std::fs::write(&hopper, HOPPER).unwrap();
-    std::fs::set_permissions(&hopper, PermissionsExt::from_mode(0o755)).unwrap();
-    scene.leave("exec ./hopper");
+    scene.leave("exec sh ./hopper");
     scene.wait_for_file("going");
     assert!(!scene.end_all(Duration::ZERO).await.ended.is_empty());
     // Looks twice, whoever is above it.

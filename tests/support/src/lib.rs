@@ -9,6 +9,7 @@ pub mod acl;
 mod c;
 pub mod cgroup;
 pub mod clock_shim;
+pub mod closed;
 pub mod dice;
 pub mod family;
 pub mod fleet;

@@ -1,7 +1,8 @@
 //! Laws of failures: each names its place, its cause and a cure, and no secret.
 
 use std::io::{self, Write};
-use std::net::TcpListener;
+
+use test_support::closed::ClosedPort;
 
 use super::super::perform;
 use super::process::perform_in;
@@ -56,9 +57,8 @@ fn what_speaks_no_http_is_told() {
 
 #[test]
 fn a_refused_connection_names_the_place_and_a_cure() {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    let address = listener.local_addr().expect("an address");
-    drop(listener);
+    let closed = ClosedPort::take();
+    let address = closed.address();
     let why = refusal(&call(
         "GET",
         format!("http://u:{SECRET}@{address}/{SECRET}?{SECRET}"),
