@@ -5,7 +5,8 @@
 
 use std::collections::HashSet;
 
-use super::lease::{Answered, FencingToken, Late, Observation, Opening, Scope};
+use super::lease::{Answered, FencingToken, Late, Observation, Occurrence, Opening, Origin, Scope};
+use super::table::{Entry, UNPLACED_DELAY};
 use super::time::BootTime;
 use super::watch::Takeover;
 use super::{CallResult, Purpose, Scheduler};
@@ -104,11 +105,18 @@ impl Scheduler {
             shard,
             shards,
             failed_on,
+            expired,
         } = opening;
         let entry = self.table.get(&occurrence.job).cloned();
         let Some(entry) = entry.filter(|_| !self.drift.leaves(&occurrence.job)) else {
             return;
         };
+        if !entry.runs_here {
+            if expired {
+                self.close_unplaced(&entry, &occurrence, origin, now);
+            }
+            return;
+        }
         // A retry, a hand-over, another shard: there is nothing to decide but who runs it.
         let granted_before = shards.is_some();
         let shards = match shards {
@@ -117,8 +125,7 @@ impl Scheduler {
             None => 0..entry.job.shards,
         };
         for shard in shards {
-            let pending = self.claims.is_pending(&occurrence, shard);
-            if pending || !entry.runs_here {
+            if self.claims.is_pending(&occurrence, shard) {
                 continue;
             }
             let has_room = self.has_room_for_more();
@@ -135,5 +142,23 @@ impl Scheduler {
                 .wait(&entry.job, &occurrence, shard, failed_on);
             self.claims.add(claim, now + wait);
         }
+    }
+
+    /// Writes down that something may not start any more which could not start here: where those
+    /// that have its tags are gone, nobody else does.
+    fn close_unplaced(
+        &mut self,
+        entry: &Entry,
+        occurrence: &Occurrence,
+        origin: Origin,
+        now: BootTime,
+    ) {
+        if self.claims.is_pending(occurrence, 0) {
+            return;
+        }
+        let at = occurrence.scheduled_at;
+        let run_id = self.draw_run_id(at);
+        let claim = entry.claim(at, origin, 0, run_id);
+        self.claims.add(claim, now + UNPLACED_DELAY);
     }
 }

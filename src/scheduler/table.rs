@@ -22,7 +22,7 @@ use super::time::Timestamp;
 
 /// How long after the last instant at which another replica could have started an occurrence
 /// one that can't run it writes down that nobody did.
-const UNPLACED_DELAY: Duration = Duration::from_secs(1);
+pub(super) const UNPLACED_DELAY: Duration = Duration::from_secs(1);
 
 /// How long after its instant an occurrence is still claimed with `catch_up = "none"`.
 const PROMPT: Duration = Duration::from_secs(1);

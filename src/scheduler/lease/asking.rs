@@ -275,6 +275,9 @@ pub struct Opening {
     pub shards: Option<u32>,
     /// The attempt that it follows was this replica's, and failed or was handed over.
     pub failed_on: Option<Uuid>,
+    /// It, or what waits behind it, may not start any more: whoever claims it has that written
+    /// down, be there room and tags for it or not.
+    pub expired: bool,
 }
 
 /// A replica, as the others see it.

@@ -18,7 +18,8 @@ pub(super) const FORGOTTEN: &str = "the store was restarted later and can't tell
 const TWIN: &str =
     "it fell due in a failover, and the server that was the master before may have granted it";
 const NO_ROOM: &str = "no replica had room for it (`max_running`) before the next was due";
-const UNPLACED: &str = "no replica that has the tags of `run_on` was there to claim it in time";
+pub(super) const UNPLACED: &str =
+    "no replica that has the tags of `run_on` was there to claim it in time";
 
 /// How many occurrences wait at most behind those that are caught up with.
 const BACKLOG_LIMIT: usize = 100;

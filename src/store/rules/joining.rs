@@ -1,6 +1,9 @@
 //! Jobs that come after others: what the end of an occurrence means for them.
 
+use std::time::Duration;
+
 use super::Call;
+use super::due::WAITING_LIMIT;
 use super::enrolling::nobody;
 use super::record::{Decision, Join, News, Record, Waiting};
 use super::step::{Step, Unstarted};
@@ -61,25 +64,44 @@ impl Step<'_, '_> {
             self.skip_join(at, cause, words);
         }
         if complete && !dead {
-            self.record.waiting.push(Waiting {
-                scheduled_at: at,
-                origin: Origin::After,
-                by: Some(
-                    dependent
-                        .after
-                        .iter()
-                        .map(JobName::as_str)
-                        .collect::<Vec<_>>()
-                        .join(", "),
-                ),
-                since: self.now(),
-                start_by: Some(self.now() + dependent.starting_deadline),
-                queued: false,
-                late: None,
-            });
-            self.tell(News::Opening);
+            self.follow(dependent, at);
         }
         self.forget_oldest();
+    }
+
+    /// All before it have succeeded: it may run.
+    fn follow(&mut self, dependent: &Dependent, at: Timestamp) {
+        let mut scheduled_at = at;
+        // A trigger may have been given, or a run by hand begun, in that very millisecond. Of two
+        // with one instant the second would never start.
+        while let Some(origin) = self.origin_at(scheduled_at) {
+            if origin == Origin::After {
+                // A store that has lost an end may hear of it again.
+                return;
+            }
+            scheduled_at = scheduled_at + Duration::from_millis(1);
+        }
+        let parents: Vec<_> = dependent.after.iter().map(JobName::as_str).collect();
+        let one = Waiting {
+            scheduled_at,
+            origin: Origin::After,
+            by: Some(parents.join(", ")),
+            since: self.now(),
+            start_by: Some(self.now() + dependent.starting_deadline),
+            queued: false,
+            late: None,
+        };
+        if self.record.waiting.len() < WAITING_LIMIT {
+            self.record.waiting.push(one);
+            return self.tell(News::Opening);
+        }
+        let unstarted = Unstarted {
+            run_id: nobody(),
+            scheduled_at,
+            waiting: Some(&one),
+        };
+        let words = format!("the queue is full ({WAITING_LIMIT} waiting)");
+        self.never_started(unstarted, Outcome::Skipped, Cause::QueueFull, words);
     }
 
     /// What waits for too long is skipped, and remembered for as long again: the others before it
@@ -117,5 +139,89 @@ impl Step<'_, '_> {
             waiting: Some(&waiting),
         };
         self.never_started(unstarted, Outcome::Skipped, cause, words);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::lease::{Dependents, Retention};
+    use crate::store::rules::record::Current;
+    use crate::store::rules::{Group, Life, somebody};
+
+    fn name(name: &str) -> JobName {
+        JobName::new(name).unwrap()
+    }
+
+    /// The dependent's record after its one parent has succeeded for this instant.
+    fn after_success(record: &Record, at: Timestamp) -> Decision<()> {
+        let caller = somebody();
+        let dependent = Dependent {
+            job: name("second"),
+            after: vec![name("first")],
+            enabled: true,
+            starting_deadline: Duration::from_secs(60),
+            retention: Retention {
+                limit: 10,
+                age: Duration::from_secs(60),
+            },
+            dependents: Dependents::default(),
+        };
+        let mut group = Group::default();
+        let mut call = Call::begin(&mut group, &caller, at.as_millis() * 1000, &Life::Steady);
+        let (parent, succeeded) = (name("first"), Outcome::Succeeded);
+        call.arrive(Some(record), &dependent, &parent, at, succeeded)
+    }
+
+    fn with_current(scheduled_at: Timestamp, origin: Origin) -> Record {
+        Record {
+            current: Some(Current {
+                scheduled_at,
+                origin,
+                by: None,
+                stop: None,
+                slots: Vec::new(),
+            }),
+            ..Record::default()
+        }
+    }
+
+    /// A person may ask for it in the millisecond in which what it follows was asked for.
+    #[test]
+    fn what_follows_has_an_instant_that_nothing_else_has() {
+        let at = Timestamp::from_millis(1_234);
+        for origin in [Origin::Trigger, Origin::RunOnce] {
+            let record = after_success(&with_current(at, origin), at).record.unwrap();
+            let waits: Vec<_> = record.waiting.iter().map(|one| one.scheduled_at).collect();
+            assert_eq!(waits, [at + Duration::from_millis(1)]);
+        }
+    }
+
+    #[test]
+    fn what_was_followed_already_is_not_followed_again() {
+        let at = Timestamp::from_millis(60_000);
+        let again = after_success(&with_current(at, Origin::After), at);
+        assert!(again.record.is_none() && again.lines.is_empty());
+        let once = after_success(&Record::default(), at).record.unwrap();
+        assert_eq!(once.waiting.len(), 1);
+        assert!(after_success(&once, at).record.is_none());
+    }
+
+    #[test]
+    fn what_follows_more_than_may_wait_is_skipped_with_the_reason() {
+        let minute = |number: usize| Timestamp::from_millis(60_000 * number as i64);
+        let mut record = Record::default();
+        for number in 1..=WAITING_LIMIT {
+            record = after_success(&record, minute(number)).record.unwrap();
+        }
+        let decision = after_success(&record, minute(WAITING_LIMIT + 1));
+        let line = &decision.lines[0];
+        let skipped = (Outcome::Skipped, Some(Cause::QueueFull));
+        assert_eq!((line.outcome, line.detail.cause), skipped);
+        assert_eq!(line.scheduled_at, minute(WAITING_LIMIT + 1));
+        let waits = decision
+            .record
+            .map_or(WAITING_LIMIT, |record| record.waiting.len());
+        assert_eq!(waits, WAITING_LIMIT);
     }
 }

@@ -86,13 +86,21 @@ impl Step<'_, '_> {
         at
     }
 
-    /// Whether an occurrence has that instant already: what runs once by hand, and what follows
-    /// others, are as little of the schedule as what is triggered.
+    /// Whether an occurrence has that instant already, or may come to have it: what runs once by
+    /// hand, and what follows others, are as little of the schedule as what is triggered.
     fn is_taken(&self, at: Timestamp) -> bool {
-        let current = self.record.current.iter().map(|one| one.scheduled_at);
-        let waiting = self.record.waiting.iter().map(|one| one.scheduled_at);
-        let joins = self.record.joins.iter().map(|one| one.scheduled_at);
-        current.chain(waiting).chain(joins).any(|taken| taken == at)
+        let mut joins = self.record.joins.iter();
+        self.origin_at(at).is_some() || joins.any(|join| join.scheduled_at == at)
+    }
+
+    /// What brought about the occurrence that has that instant.
+    pub(super) fn origin_at(&self, at: Timestamp) -> Option<Origin> {
+        let current = self.record.current.iter();
+        let current = current.map(|one| (one.scheduled_at, one.origin));
+        let waiting = self.record.waiting.iter();
+        let waiting = waiting.map(|one| (one.scheduled_at, one.origin));
+        let mut all = current.chain(waiting);
+        all.find_map(|(taken, origin)| (taken == at).then_some(origin))
     }
 
     fn pause(&mut self, order: &Order) -> OrderAnswer {

@@ -345,6 +345,7 @@ impl Record {
                 shard: u32::try_from(shard).unwrap_or(u32::MAX),
                 shards: u32::try_from(current.slots.len()).ok(),
                 failed_on: slot.failed_on(),
+                expired: false,
             }));
         }
         // Whoever claims one of them has the fate of the others settled with it.
@@ -353,15 +354,14 @@ impl Record {
             None => self.waiting.first(),
             Some(_) => self.waiting.iter().find(|one| !one.queued),
         };
-        let waiting = turn
-            .or_else(|| self.waiting.iter().find(expired))
-            .into_iter();
-        openings.extend(waiting.map(|one| Opening {
+        let first_expired = self.waiting.iter().find(expired);
+        openings.extend(turn.or(first_expired).map(|one| Opening {
             occurrence: occurrence(job, one.scheduled_at),
             origin: one.origin,
             shard: 0,
             shards: None,
             failed_on: None,
+            expired: first_expired.is_some(),
         }));
         openings
     }

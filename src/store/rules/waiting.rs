@@ -1,6 +1,7 @@
 //! Occurrences that wait: for their turn, or for somebody to say what the job's policy makes of
 //! them.
 
+use super::due::UNPLACED;
 use super::record::{Current, News, Waiting};
 use super::step::{Step, Unstarted};
 use crate::scheduler::lease::{
@@ -20,7 +21,7 @@ impl Step<'_, '_> {
             return answer;
         }
         self.drop_forgotten(claim);
-        self.drop_expired(claim.run_id);
+        self.drop_expired(claim);
         self.apply_policy(claim);
         self.grant_turn(claim)
     }
@@ -74,19 +75,23 @@ impl Step<'_, '_> {
     }
 
     /// Drops what may not start any more.
-    fn drop_expired(&mut self, run_id: RunId) {
-        let now = self.now();
+    fn drop_expired(&mut self, claim: &Claim) {
+        let (run_id, now) = (claim.run_id, self.now());
+        let unplaced = claim.unplaced && self.record.open().is_none();
         let paused = self.record.paused.is_some();
         let waiting = std::mem::take(&mut self.record.waiting);
         for one in waiting {
             if paused && one.origin != Origin::Trigger {
                 let words = "the job was paused when its turn came";
                 self.drop_waiting(run_id, &one, Outcome::Skipped, Cause::Paused, words);
-            } else if one.start_by.is_some_and(|until| now > until) {
+            } else if one.start_by.is_none_or(|until| now <= until) {
+                self.record.waiting.push(one);
+            } else if unplaced {
+                let (outcome, cause) = (Outcome::Skipped, Cause::Placement);
+                self.drop_waiting(run_id, &one, outcome, cause, UNPLACED);
+            } else {
                 let words = "starting_deadline passed while it waited for its turn";
                 self.drop_waiting(run_id, &one, Outcome::Missed, Cause::Deadline, words);
-            } else {
-                self.record.waiting.push(one);
             }
         }
     }

@@ -125,6 +125,38 @@ fn a_disabled_job_in_the_middle_is_skipped_and_what_comes_after_it_too() {
 }
 
 #[test]
+fn what_comes_after_and_has_no_place_is_recorded_and_keeps_nothing_waiting() {
+    for_each_seed(|seed| {
+        let second = Job {
+            run_on: zone("nowhere"),
+            starting_deadline: seconds(20),
+            ..after("second", &["first"])
+        };
+        let jobs = vec![job("first", "*/10 * * * * *"), second];
+        let mut world = three(seed, jobs, |_| Duration::from_millis(100));
+        // It waits for as long as it takes, and hides nothing behind it.
+        order(&mut world, "second", OrderKind::Trigger);
+        world.run_for(seconds(100));
+        let ends = ends(&world, "second");
+        let placement = (Outcome::Skipped, Some(Cause::Placement));
+        assert!(ends.len() >= 6, "{ends:?}");
+        for (second, outcome, cause) in ends {
+            assert_eq!((outcome, cause), placement, "of second {second}");
+        }
+        assert!(runs(&world, "second").is_empty());
+        // Once there is a place, what was asked for runs in it.
+        world.start_with(zone("nowhere"), None);
+        world.run_for(seconds(5));
+        let origins: Vec<_> = lines(&world, "second")
+            .iter()
+            .filter(|line| line.outcome == Outcome::Succeeded)
+            .map(|line| line.detail.origin)
+            .collect();
+        assert_eq!(origins.first(), Some(&Origin::Trigger), "{world:?}");
+    });
+}
+
+#[test]
 fn nothing_that_comes_after_is_lost_when_replicas_die() {
     for_each_seed(|seed| {
         let mut world = three(seed, pipeline(), quick);
