@@ -7,6 +7,8 @@
 //!                                        ▲     ├─▶ refused, too late ─▶ logged, counted
 //!                                        └ wait┴─ fails
 //! ```
+//! What is of one job goes to a receiver one by one, in order: a recovery that overtook its failure
+//! would leave an incident open for ever.
 //!
 //! Must never: hold up the scheduler, keep a job from running, or log an address beyond its host.
 
@@ -21,7 +23,7 @@ use tracing::{debug, info, warn};
 use super::counts::{Channel, Counts, Fate};
 use super::message::{Message, Teller};
 use super::news::News;
-use super::queue::Queue;
+use super::queue::{OfJob, Queue};
 use super::trouble::{PATIENCE, Reasons, Trouble};
 use super::{email, post};
 use crate::clock::Clock;
@@ -36,8 +38,7 @@ const TARGET_LIMIT: usize = 200;
 /// What is on its way to one target at most.
 const TARGET_WORKERS: usize = 4;
 
-/// What waits for the switch of one job at most. They are taken one by one, as they mean
-/// something by their order.
+/// What waits for the switch of one job at most.
 const PING_LIMIT: usize = 20;
 
 /// How long a ping is tried: later ones say more.
@@ -78,6 +79,15 @@ impl Parcel {
         match self {
             Self::News { .. } => true,
             Self::Ping(ping) => ping.counts.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl OfJob for Parcel {
+    fn job(&self) -> &JobName {
+        match self {
+            Self::News { message, .. } => &message.job,
+            Self::Ping(ping) => &ping.job,
         }
     }
 }
@@ -178,7 +188,9 @@ impl Courier {
             tokio::spawn(async move {
                 loop {
                     let parcel = queue.pop().await;
+                    let job = parcel.job().clone();
                     courier.deliver(&receiver, parcel).await;
+                    queue.is_over(&job);
                 }
             });
         }
