@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use soloist::{Clock as _, Context, Job, Outcome, Scheduler, SystemClock, Timestamp};
+use test_support::machine::while_it_runs;
 use test_support::redis::RedisServer;
 use tokio::sync::watch;
 
@@ -95,6 +96,10 @@ fn program(
 
 #[test]
 fn what_computes_for_longer_than_its_lease_keeps_it_and_nothing_else() {
+    while_it_runs(compute_for_longer);
+}
+
+fn compute_for_longer() -> Result<(), String> {
     let server = RedisServer::start();
     let seen = Seen::default();
     let (over, heard) = watch::channel(false);
@@ -115,7 +120,9 @@ fn what_computes_for_longer_than_its_lease_keeps_it_and_nothing_else() {
     let computed = seen.of("compute");
     let is_long = |one: &&Ran| one.to - one.from >= BLOCKED;
     let blocked = computed.iter().find(is_long).expect("one has blocked");
-    assert!(blocked.was_held, "it was not renewed: {computed:#?}");
+    if !blocked.was_held {
+        return Err(format!("it was not renewed: {computed:#?}"));
+    }
     let beside = computed.iter().filter(|one| !is_long(one));
     let beside: Vec<&Ran> = beside
         .filter(|one| one.due == blocked.due || one.from < blocked.to)
@@ -132,10 +139,10 @@ fn what_computes_for_longer_than_its_lease_keeps_it_and_nothing_else() {
         .filter(|one| one.replica != blocked.replica)
         .filter(|one| (blocked.from..blocked.to).contains(&one.from));
     let count = meanwhile.count();
-    assert!(
-        count >= 2,
-        "{count} of the ticks: {ticks:#?} in {blocked:#?}"
-    );
+    match count >= 2 {
+        true => Ok(()),
+        false => Err(format!("{count} of the ticks: {ticks:#?} in {blocked:#?}")),
+    }
 }
 
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use test_support::machine::while_it_runs;
+use test_support::machine::{stood_still, while_it_runs};
 use test_support::probe::Run;
 use test_support::redis::RedisServer;
 
@@ -40,14 +40,15 @@ fn a_killed_holders_occurrence_is_taken_over_within_ttl_and_a_second() {
         assert_eq!(status["jobs"][0]["state"], "running");
         let holder = position(&replicas, &first.replica);
         replicas[holder].kill9();
-        let killed_ns = now_ns();
+        let (killed_ns, stood_before) = (now_ns(), stood_still());
         let second = fleet.wait_for_runs(SOON, |runs| attempt(runs, &first, 2));
         let took = Duration::from_nanos(u64::try_from(second.started_ns - killed_ns).unwrap_or(0));
         eprintln!(
             "kill -9 of {}: taken over by {} after {took:.2?} (TTL {TTL:?})",
             first.replica, second.replica
         );
-        assert!(took <= TTL + TAKEOVER_MARGIN, "took {took:?}");
+        let still = stood_still() - stood_before;
+        assert!(took <= TTL + TAKEOVER_MARGIN + still, "took {took:?}");
         assert!(second.token > first.token, "the token must rise");
         assert_ne!(second.replica, first.replica);
         fleet.wait_for_runs(SOON, |runs| attempt(runs, &first, 2)?.ended_ns);
@@ -71,15 +72,16 @@ fn a_replica_that_is_asked_to_leave_hands_over_at_once() {
     let mut replicas = Vec::from(fleet.start_ready(["a", "b", "c"]));
     let first = fleet.wait_for_runs(SOON * 2, |runs| running(runs, 0));
     let holder = position(&replicas, &first.replica);
-    let asked_ns = now_ns();
+    let (asked_ns, stood_before) = (now_ns(), stood_still());
     replicas[holder].drain();
     let second = fleet.wait_for_runs(SOON, |runs| attempt(runs, &first, 2));
+    let still = stood_still() - stood_before;
     let took = Duration::from_nanos(u64::try_from(second.started_ns - asked_ns).unwrap_or(0));
     eprintln!(
         "SIGTERM to {}: handed over to {} after {took:.2?}",
         first.replica, second.replica
     );
-    assert!(took < Duration::from_secs(1), "took {took:?}");
+    assert!(took < Duration::from_secs(1) + still, "took {took:?}");
     assert!(second.token > first.token);
     fleet.wait_for_runs(SOON, |runs| attempt(runs, &first, 2)?.ended_ns);
     assert_eq!(history_outcomes(&fleet, "handed_over"), 1);
@@ -96,7 +98,8 @@ fn a_second_signal_ends_at_once() {
     replica.signal(Signal::TERM);
     replica.wait_for_line(&["draining"]);
     replica.signal(Signal::INT);
-    let status = replica.wait(Duration::from_secs(2));
+    // The job would run for a minute.
+    let status = replica.wait(SOON);
     assert_eq!(status.code(), Some(1));
 }
 
@@ -173,14 +176,25 @@ fn complete_seconds(runs: &[Run], from: &str) -> Result<usize, String> {
     let expected = usize::try_from((last_ns - first_ns) / 1_000_000_000).expect("a small number");
     // The last second may fall into the last replica's drain.
     for (second, jobs) in seconds.iter().filter(|(second, _)| **second != last) {
-        if jobs.len() != 20 {
-            return Err(format!("lost at {second}: not all of {jobs:?}"));
+        let names = (0..20).map(|number| format!("job-{number}"));
+        let mut missing = names.filter(|name| !jobs.contains_key(name.as_str()));
+        if let Some(lost) = missing.find(|job| !was_busy(runs, job, second)) {
+            return Err(format!("{lost} was lost at {second}: {jobs:?}"));
         }
     }
     match seconds.len() - 1 == expected {
         true => Ok(seconds.len()),
         false => Err("whole seconds without a run".to_owned()),
     }
+}
+
+/// On a machine with too much to do, a job of 300 ms may still run when it is due again a second
+/// later, or be about to be told of as ended: then it is skipped.
+fn was_busy(runs: &[Run], job: &str, second: &str) -> bool {
+    let due = crate::fleet::instant_ns(second);
+    let before = |run: &&Run| run.job == job && crate::fleet::instant_ns(&run.scheduled_at) < due;
+    let ends = runs.iter().filter(before).filter_map(|run| run.ended_ns);
+    ends.max().is_some_and(|ended| ended > due - 400_000_000)
 }
 
 /// No two attempts of one job at one time.

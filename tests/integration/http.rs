@@ -231,11 +231,14 @@ fn the_answer_of_a_failed_attempt_is_in_the_ledger() {
 fn a_request_that_takes_too_long_is_cancelled_and_told_as_timed_out() {
     let _machine = together();
     let server = Server::start();
-    let keys = "schedule = \"@manual\"\ntimeout = \"300ms\"";
+    let keys = "schedule = \"@manual\"\ntimeout = \"3s\"";
     let (_dir, fleet) = server.fleet(keys, "");
     let mut run = fleet.run_once("close");
-    let took = server.next().closed();
-    assert!(took < AT_ONCE, "{took:?}");
+    let request = server.next();
+    let stood_before = stood_still();
+    let took = request.closed();
+    let most = Duration::from_secs(3) + AT_ONCE + (stood_still() - stood_before);
+    assert!(took < most, "{took:?}");
     assert_eq!(
         run.wait(SOON).code().map(|code| code == 0),
         Some(false),
@@ -268,7 +271,7 @@ fn a_request_whose_lease_is_lost_is_cancelled() {
 fn a_killed_replicas_request_is_cancelled_and_the_next_attempt_has_the_same_key() {
     let _machine = together();
     let server = Server::start();
-    let keys = "schedule = \"* * * * * *\"\nlease_ttl = \"1s\"";
+    let keys = "schedule = \"* * * * * *\"\nlease_ttl = \"5s\"";
     let (_dir, fleet) = server.fleet(keys, "");
     let mut first = fleet.start("r1");
     let request = server.next();

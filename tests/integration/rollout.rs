@@ -78,38 +78,45 @@ fn wait_for_run(fleet: &Fleet, job: &str, replica: &str, since_ns: i128) {
     });
 }
 
+/// What is told of both replicas: one of them may be taken for gone.
+fn told(is_so: bool, what: &str) -> Result<(), String> {
+    is_so.then_some(()).ok_or_else(|| what.to_owned())
+}
+
 /// `status` while `a` has the older table and `b` the newer one.
-fn is_shown(fleet: &Fleet) {
+fn is_shown(fleet: &Fleet) -> Result<(), String> {
+    let status = fleet.json(&["status", "--json"]);
+    let both = outdated(&status, "a") == ["edited", "gone"] && outdated(&status, "b").is_empty();
+    told(both, &format!("{status:#}"))?;
     let (_, text, _) = fleet.output(&["status"]);
     let newest = "rolling out: 1 of 2 replicas has the newest table (";
-    assert!(text.contains(newest), "{text}");
+    told(text.contains(newest), &text)?;
     let differ = "); the tables differ in edited, gone\n";
-    assert!(text.contains(differ), "{text}");
+    told(text.contains(differ), &text)?;
     let row = |name: &str| text.lines().find(|line| line.starts_with(name));
     let marked = ["a ", "b "].map(|name| row(name).is_some_and(|row| row.contains(" ! ")));
-    assert_eq!(marked, [true, false], "{text}");
-    assert!(
-        text.contains("! a leaves to others, which have newer definitions: edited\n"),
-        "{text}"
-    );
+    told(marked == [true, false], &text)?;
+    let leaves = "! a leaves to others, which have newer definitions: edited\n";
+    told(text.contains(leaves), &text)
 }
 
 /// `gone` is in the table of `a` alone, which is the older one.
-fn what_is_withdrawn_is_told(fleet: &Fleet) {
+fn what_is_withdrawn_is_told(fleet: &Fleet) -> Result<(), String> {
     let status = fleet.json(&["status", "--json"]);
     let jobs = status["jobs"].as_array().expect("a list");
     let gone = jobs.iter().find(|job| job["name"] == "gone");
     let gone = gone.expect("it is known");
-    assert_eq!(gone["note"], "a newer table lacks it", "{status:#}");
+    let note = gone["note"] == "a newer table lacks it";
+    told(note, &format!("{status:#}"))?;
     let line = "! a starts nothing of what a newer table lacks: gone\n";
     let (_, text, _) = fleet.output(&["status"]);
-    assert!(text.contains(line), "{text}");
+    told(text.contains(line), &text)?;
     let note = "waits for a replica: the newer table of b lacks `gone`, and none with an older one \
                 starts anything of it";
-    let told = fleet.json(&["trigger", "gone", "--json"]);
-    assert_eq!(told["note"], note, "{told:#}");
+    let answer = fleet.json(&["trigger", "gone", "--json"]);
+    told(answer["note"] == note, &format!("{answer:#}"))?;
     let (_, text, _) = fleet.output(&["trigger", "gone", "--wait", "--timeout", "1s"]);
-    assert!(text.contains(note), "{text}");
+    told(text.contains(note), &text)
 }
 
 /// A replica that is not heard of for some seconds, as the machine stands still, is taken for gone.
@@ -133,11 +140,8 @@ fn rolls_out(first: Option<u64>, second: Option<u64>) -> Result<(), String> {
     a.wait_for_line(&["runs gone no more"]);
     // What was granted before that has started by now.
     let noted_ns = now_ns() + 200_000_000;
-    let status = fleet.json(&["status", "--json"]);
-    assert_eq!(outdated(&status, "a"), ["edited", "gone"], "{status:#}");
-    assert_eq!(outdated(&status, "b"), [""; 0], "{status:#}");
-    is_shown(&fleet);
-    what_is_withdrawn_is_told(&fleet);
+    is_shown(&fleet)?;
+    what_is_withdrawn_is_told(&fleet)?;
     fleet.wait_for_runs(SOON, |runs| {
         let later = runs
             .iter()

@@ -6,9 +6,10 @@ use std::os::unix::process::CommandExt as _;
 use std::time::Duration;
 
 use soloist::leases::AcquireError;
+use test_support::machine::{while_it_runs, while_it_runs_async};
 use test_support::redis::{RedisServer, fresh_namespace};
 
-use crate::{LONG, client, has};
+use crate::{LONG, client, has, is_kept};
 
 const TTL: Duration = Duration::from_millis(2500);
 
@@ -36,6 +37,10 @@ fn somebody_else(url: String, namespace: String, name: &'static str) -> impl FnO
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_program_that_blocks_its_only_thread_keeps_what_it_holds() {
+    while_it_runs_async(block_the_only_thread).await;
+}
+
+async fn block_the_only_thread() -> Result<(), String> {
     let server = RedisServer::start();
     let namespace = fresh_namespace();
     let client = client(&server.url(), &namespace).await;
@@ -43,13 +48,18 @@ async fn a_program_that_blocks_its_only_thread_keeps_what_it_holds() {
     let other = std::thread::spawn(somebody_else(server.url(), namespace, "a"));
     // Nothing on this runtime has a turn meanwhile.
     let got_it = other.join().expect("no panic");
+    is_kept(&lease)?;
     assert!(!got_it, "two have it");
-    lease.check().expect("it was renewed all the time");
+    Ok(())
 }
 
 /// tokio moves no task that was woken last from a thread which is busy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_is_given_back_before_a_long_computation_is_free_at_once() {
+    while_it_runs_async(compute_after_a_drop).await;
+}
+
+async fn compute_after_a_drop() -> Result<(), String> {
     let server = RedisServer::start();
     let namespace = fresh_namespace();
     let one = client(&server.url(), &namespace).await;
@@ -69,11 +79,16 @@ async fn what_is_given_back_before_a_long_computation_is_free_at_once() {
         "it was free at last, and not at once"
     );
     blocked.await.expect("no panic");
-    kept.check().expect("it was renewed all the time");
+    is_kept(&kept)?;
+    Ok(())
 }
 
 #[test]
 fn a_runtime_that_is_gone_takes_no_lease_along() {
+    while_it_runs(end_the_runtime);
+}
+
+fn end_the_runtime() -> Result<(), String> {
     let server = RedisServer::start();
     let namespace = fresh_namespace();
     let runtime = || {
@@ -86,13 +101,15 @@ fn a_runtime_that_is_gone_takes_no_lease_along() {
         has(client.lease("a").ttl(TTL)).await
     });
     drop(opened_on);
-    assert!(!somebody_else(server.url(), namespace.clone(), "a")());
-    lease.check().expect("it was renewed all the time");
+    let got_it = somebody_else(server.url(), namespace.clone(), "a")();
+    is_kept(&lease)?;
+    assert!(!got_it, "two have it");
     runtime().block_on(lease.release());
     assert!(
         somebody_else(server.url(), namespace, "a")(),
         "it was given back"
     );
+    Ok(())
 }
 
 /// Names who is to be the process that forks.

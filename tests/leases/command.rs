@@ -7,10 +7,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use test_support::machine::while_it_runs;
 use test_support::redis::RedisServer;
 
 use crate::LONG;
-use crate::scene::{Scene, code, ends, is_alive, pid, stderr, stdout};
+use crate::scene::{Scene, code, ends, first_line, is_alive, pid, stderr, stdout};
 
 #[test]
 fn it_ends_as_its_command_does_and_passes_everything_on() {
@@ -41,7 +42,6 @@ fn it_ends_as_its_command_does_and_passes_everything_on() {
 #[test]
 fn one_after_the_other_and_who_does_not_wait_is_told_who_has_it() {
     let scene = Scene::new();
-    let holder = scene.starts(&["a", "b", "--", "sh", "-c", "echo $$ > pid; cat fifo"]);
     let fifo = scene.file("fifo");
     assert!(
         Command::new("mkfifo")
@@ -50,6 +50,7 @@ fn one_after_the_other_and_who_does_not_wait_is_told_who_has_it() {
             .expect("mkfifo")
             .success()
     );
+    let holder = scene.starts(&["a", "b", "--", "sh", "-c", "echo $$ > pid; cat fifo"]);
     scene.waits_for("pid");
     let busy = scene.runs(&["b", "--wait", "0s", "--", "touch", "wrong"]);
     assert_eq!(code(&busy), Some(1));
@@ -93,9 +94,10 @@ fn below_itself_it_is_let_in_again_to_what_it_has_and_to_nothing_else() {
          {lock} a -w 0s -- sh -c 'echo $SOLOIST_FENCING_TOKEN; {lock} b -w 0s -- true' > inner || exit 2
          test \"$(cat inner)\" = \"$outer\" || exit 3
          {lock} c -- {lock} c a -w 0s -- echo \"both of them\" || exit 4
-         {lock} c -- sh -c 'echo > has; sleep 1' & while ! test -e has; do sleep 0.01; done
+         {lock} c -- sh -c 'echo > has; while test -e has; do sleep 0.01; done' &
+         while ! test -e has; do sleep 0.01; done
          {lock} c -w 0s -- true && exit 5
-         wait; echo done"
+         rm has; wait; echo done"
     );
     let output = scene.runs(&["a", "b", "--", "sh", "-c", &script]);
     assert_eq!(code(&output), Some(0), "{}", stderr(&output));
@@ -207,6 +209,10 @@ fn when_it_stands_still_its_command_is_dead_before_another_one_runs() {
 
 #[test]
 fn a_command_whose_lease_is_being_lost_is_told_in_time_or_killed_as_asked() {
+    while_it_runs(lose_leases);
+}
+
+fn lose_leases() -> Result<(), String> {
     for (how, said) in [("term", "TERM\n"), ("kill", "")] {
         let server = RedisServer::start();
         let scene = Scene::of(&server);
@@ -232,6 +238,9 @@ fn a_command_whose_lease_is_being_lost_is_told_in_time_or_killed_as_asked() {
         }
         server.thaw();
         let output = ends(holder);
+        if how == "term" && stdout(&output).is_empty() {
+            return Err(format!("killed before it was told: {output:?}"));
+        }
         assert_eq!(stdout(&output), said);
         assert!(
             stderr(&output).contains("error: the lease was lost"),
@@ -241,6 +250,7 @@ fn a_command_whose_lease_is_being_lost_is_told_in_time_or_killed_as_asked() {
         // Its own word that all went well doesn't count.
         assert_eq!(code(&output), Some(1), "{how}");
     }
+    Ok(())
 }
 
 #[test]
@@ -249,8 +259,8 @@ fn told_to_stop_it_stops_its_command_and_while_it_waits_it_goes() {
     let script = "trap 'echo TERM; exit 3' TERM; echo $$ > pid; while :; do sleep 0.05; done";
     let holder = scene.starts(&["a", "--", "sh", "-c", script]);
     scene.waits_for("pid");
-    let waiting = scene.starts(&["a", "--", "touch", "wrong"]);
-    sleep(Duration::from_millis(200));
+    let mut waiting = scene.starts(&["a", "--", "touch", "wrong"]);
+    assert!(first_line(&mut waiting).starts_with("note: waiting"));
     kill_process(Pid::from_child(&waiting), Signal::TERM).expect("it waits");
     let gone = ends(waiting);
     assert_eq!(code(&gone), None);

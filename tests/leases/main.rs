@@ -29,6 +29,11 @@ async fn client(url: &str, namespace: &str) -> Leases {
     client.expect("the store can be used")
 }
 
+/// Whether a lease is held, where it is renewed in time: that it is not is told in words.
+fn is_kept(lease: &Lease) -> Result<(), String> {
+    lease.check().map_err(|lost| lost.to_string())
+}
+
 /// Returns when at least so many wait for the first of all names.
 async fn until_so_many_wait(client: &Leases, count: usize) {
     let looking = async {

@@ -1,6 +1,7 @@
 //! `soloist lock` as a person runs it: where, against which store, and what came of it.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
@@ -88,6 +89,15 @@ pub(crate) fn hearing_signals(program: &str) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal", program]);
     command
+}
+
+/// The next line that it writes to stderr, and no byte more.
+pub(crate) fn first_line(child: &mut Child) -> String {
+    let stderr = child.stderr.as_mut().expect("a pipe");
+    let mut line = String::new();
+    let mut reader = BufReader::with_capacity(1, stderr);
+    reader.read_line(&mut line).expect("it can be read");
+    line
 }
 
 pub(crate) fn code(output: &Output) -> Option<i32> {

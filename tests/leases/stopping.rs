@@ -2,16 +2,19 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use test_support::machine::while_it_runs;
 use test_support::process::Process;
 use test_support::redis::RedisServer;
 
 use crate::LONG;
-use crate::scene::{Scene, code, ends, hearing_signals, is_alive, pid, signals, stderr, stdout};
+use crate::scene::{
+    Scene, code, ends, first_line, hearing_signals, is_alive, pid, signals, stderr, stdout,
+};
 
 const STOPS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
@@ -61,14 +64,6 @@ fn told_to_stop_while_it_waits_it_gives_its_place_up_and_ends_by_that_signal() {
     signals(&holder, Signal::TERM);
     ends(holder);
     assert!(!scene.file("wrong").exists());
-}
-
-fn first_line(child: &mut Child) -> String {
-    let stderr = child.stderr.as_mut().expect("a pipe");
-    let mut line = String::new();
-    let mut reader = BufReader::with_capacity(1, stderr);
-    reader.read_line(&mut line).expect("it can be read");
-    line
 }
 
 #[test]
@@ -176,6 +171,10 @@ fn while_it_waits_what_is_meant_for_the_command_does_nothing() {
 
 #[test]
 fn ctrl_z_stops_neither_and_the_lease_is_kept() {
+    while_it_runs(stop_from_a_terminal);
+}
+
+fn stop_from_a_terminal() -> Result<(), String> {
     let server = RedisServer::shared();
     let scene = Scene::of(server);
     let mut holder = scene.starts(&["a", "--ttl", "3s", "--", "sh", "-c", RUNS_ON]);
@@ -191,10 +190,13 @@ fn ctrl_z_stops_neither_and_the_lease_is_kept() {
         sleep(Duration::from_millis(10));
     }
     let told = first_line(&mut holder);
+    if !is_alive(command) || is_free(&scene, "a") {
+        return Err(format!("it was lost: {told}"));
+    }
     assert!(told.starts_with("note: not stopped"), "{told}");
-    assert!(is_alive(command) && !is_free(&scene, "a"));
     signals(&holder, Signal::INT);
     assert_eq!(ended_by(&ends(holder)), Some(Signal::INT.as_raw()));
+    Ok(())
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use service::{Attempt, Database, Fleet, Instance, eventually};
+use test_support::machine::stood_still;
 use test_support::redis::RedisServer;
 
 const JOB: &str = "/jobs/close-expired-orders";
@@ -27,13 +28,13 @@ const OPTIONS: [&str; 12] = [
     "--older-than",
     "800ms",
     "--lease-ttl",
-    "2s",
+    "5s",
     "--shutdown-grace",
     "0s",
     "--slow-start",
     "500ms",
     "--slow",
-    "150ms",
+    "400ms",
 ];
 
 /// What customers were told: the number of each order, how many items, and whether it is paid.
@@ -99,6 +100,7 @@ fn on_postgres_each_order_is_closed_once_whatever_becomes_of_instances() {
 }
 
 fn survive(database: &Database) {
+    let stood_before = stood_still();
     let mut fleet = Fleet::of(3, &RedisServer::shared().url(), database, &OPTIONS);
     let mut book = Book::default();
     book.come(&fleet, 18);
@@ -127,7 +129,9 @@ fn survive(database: &Database) {
     }
     book.judge(database);
     judge_what_was_done(&fleet, &lines);
-    judge_ledger(&lines, &[killed, frozen, ended, triggered]);
+    // What falls due while the machine stands still may come too late for the next.
+    let may_be_missed = stood_still() > stood_before;
+    judge_ledger(&lines, &[killed, frozen, ended, triggered], may_be_missed);
 }
 
 /// `kill -9` with orders changed and not committed: another instance closes them.
@@ -190,6 +194,7 @@ fn assert_taken_over(fleet: &Fleet, cut_short: &Attempt, from: &Instance) {
 fn end_one_at_work(fleet: &mut Fleet) -> String {
     let (place, cut_short) = fleet.first_to_say("not begun yet");
     let mut ended = fleet.take(place);
+    let stood_before = stood_still();
     ended.terminate();
     assert!(ended.ended().success());
     let lines = fleet.settled(&cut_short.scheduled_at);
@@ -198,7 +203,9 @@ fn end_one_at_work(fleet: &mut Fleet) -> String {
     assert_eq!(lines[0]["replica"], ended.name.as_str());
     assert_ne!(lines[1]["replica"], ended.name.as_str());
     let after = instant(&lines[1]["started_at"]).duration_since(instant(&lines[0]["ended_at"]));
-    assert!(after < SignedDuration::from_secs(1), "{after:?} later");
+    let still = stood_still() - stood_before;
+    let most = SignedDuration::try_from(Duration::from_secs(1) + still).expect("short");
+    assert!(after < most, "{after:?} later");
     cut_short.scheduled_at
 }
 
@@ -233,7 +240,7 @@ fn judge_what_was_done(fleet: &Fleet, lines: &[Value]) {
 
 /// Each instant of the schedule has one last word. Those that were looked at succeeded; another one
 /// may have been skipped, as the job was busy or paused.
-fn judge_ledger(lines: &[Value], looked_at: &[String]) {
+fn judge_ledger(lines: &[Value], looked_at: &[String], may_be_missed: bool) {
     let mut last_words: BTreeMap<Timestamp, Vec<&str>> = BTreeMap::new();
     for line in lines
         .iter()
@@ -245,7 +252,11 @@ fn judge_ledger(lines: &[Value], looked_at: &[String]) {
         }
     }
     for (at, outcomes) in &last_words {
-        let is_sound = matches!(outcomes[..], ["succeeded"] | ["skipped"]);
+        let is_sound = match outcomes[..] {
+            ["succeeded"] | ["skipped"] => true,
+            ["missed"] => may_be_missed,
+            _ => false,
+        };
         assert!(is_sound, "{at}: {outcomes:?} in {lines:#?}");
     }
     for at in looked_at {

@@ -114,8 +114,8 @@ impl Fleet {
         });
     }
 
-    /// Waits for an instance that begins an attempt from now on and gets as far as to say this.
-    /// Answers with its place and what it runs.
+    /// Waits for an instance that begins an attempt from now on and gets as far in it as to say
+    /// this. Answers with its place and what it runs.
     #[track_caller]
     pub(crate) fn first_to_say(&self, words: &str) -> (usize, Attempt) {
         let marks: Vec<usize> = self.instances.iter().map(|one| one.said.len()).collect();
@@ -124,9 +124,10 @@ impl Fleet {
             let mut all = self.instances.iter().zip(&marks).enumerate();
             found = all.find_map(|(place, (one, &mark))| {
                 let lines = one.said.since(mark);
-                let started = lines.iter().find_map(|line| Attempt::started(line))?;
-                let is_there = lines.iter().any(|line| line.contains(words));
-                is_there.then_some((place, started))
+                let there = lines.iter().rposition(|line| line.contains(words))?;
+                let before = lines[..there].iter().rev();
+                let started = before.filter_map(|line| Attempt::started(line)).next()?;
+                Some((place, started))
             });
             found.is_some()
         });
