@@ -113,6 +113,22 @@ fn a_receiver_that_says_nothing_is_asked_again() {
     assert_eq!(receiver.wait_for_taken(1).len(), 1);
 }
 
+/// The first is refused for a while, and the job is well again by then.
+#[test]
+fn a_recovery_does_not_overtake_the_failure_that_it_ends() {
+    let receiver = Receiver::start([Manner::Status(503, "retry-after: 3\r\n")]);
+    let scene = Scene::new(&table(&receiver.url("/hook")));
+    let [mut replica] = scene.fleet.start_ready(["a"]);
+    scene.trigger("report");
+    receiver.wait_for(|requests| (!requests.is_empty()).then_some(()));
+    scene.set("well", true);
+    scene.trigger("report");
+    receiver.wait_for_taken(2);
+    replica.drain();
+    let told: Vec<String> = receiver.requests().iter().map(Request::event).collect();
+    assert_eq!(told, ["failure", "failure", "recovery"]);
+}
+
 #[test]
 fn a_redirect_is_not_followed_and_a_refusal_is_final() {
     let elsewhere = Receiver::start([]);
