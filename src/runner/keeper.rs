@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 
 use super::guard::{Guardian, NoGuardian};
@@ -17,6 +18,10 @@ use crate::guardian::{DESCRIPTORS, Exit, SpawnError, SpawnErrorKind, Streams};
 /// How long a guardian may take to make a keeper: a thousand times what it takes one that is
 /// well. It makes them one after another.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long it is waited for on top of that: where all stood still, the daemon may have its turn
+/// again before its guardian, and find that the time is over.
+const LAST_CHANCE: Duration = Duration::from_millis(250);
 
 /// How long guardians are asked, one after another, when they end or don't answer.
 const ASK_LIMIT: Duration = Duration::from_secs(8);
@@ -67,6 +72,14 @@ impl Keeper {
     /// Says what to launch.
     pub(super) async fn launch(&mut self, launch: &Launch) -> io::Result<()> {
         self.orders.write_all(&encode(launch)?).await
+    }
+
+    /// The first report; an error where there is none in time.
+    async fn answer(&mut self) -> Result<Option<Report>, Elapsed> {
+        match timeout(ANSWER_LIMIT, self.report()).await {
+            Ok(answer) => Ok(answer),
+            Err(_) => timeout(LAST_CHANCE, self.report()).await,
+        }
     }
 
     /// The next report; none when the keeper is gone. Cancel safe.
@@ -128,7 +141,7 @@ async fn ask(guardian: &Guardian, streams: &Streams) -> Result<Answer, NoGuardia
             "the guardian can't be asked: {error}"
         )));
     }
-    Ok(match timeout(ANSWER_LIMIT, keeper.report()).await {
+    Ok(match keeper.answer().await {
         Ok(Some(Report::Ready)) => Answer::Keeper(keeper),
         Ok(Some(Report::Ended(end))) => Answer::Refused(end.exit),
         Ok(Some(Report::Started) | None) => {
@@ -145,4 +158,35 @@ async fn ask(guardian: &Guardian, streams: &Streams) -> Result<Answer, NoGuardia
 pub(super) fn unheard(error: &io::Error, program: &str) -> Exit {
     let why = format!("its keeper ended before it was started: {error}");
     Exit::NotStarted(SpawnError::new(SpawnErrorKind::Other, program, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A keeper whose guardian has its turn that long after it was asked.
+    async fn asked(answers_after: Duration) -> Result<Option<Report>, Elapsed> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (reader, orders) = ours.into_split();
+        let mut keeper = Keeper {
+            reports: BufReader::new(reader).lines(),
+            orders,
+        };
+        tokio::spawn(async move {
+            sleep(answers_after).await;
+            let ready = encode(&Report::Ready).unwrap();
+            // Whoever gave up does not hear it.
+            let _ = theirs.write_all(&ready).await;
+        });
+        keeper.answer().await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_guardian_that_stood_still_with_its_daemon_may_have_its_turn_after_it() {
+        for late in [Duration::ZERO, Duration::from_millis(100)] {
+            let answer = asked(ANSWER_LIMIT + late).await;
+            assert!(matches!(answer, Ok(Some(Report::Ready))), "{answer:?}");
+        }
+        assert!(asked(ANSWER_LIMIT * 2).await.is_err());
+    }
 }

@@ -3,6 +3,35 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use test_support::fleet::now_ns;
+use test_support::machine::stood_still;
+
+/// From when something is measured, on a machine that may stand still meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Since {
+    pub(crate) at_ns: i128,
+    still: Duration,
+}
+
+impl Since {
+    pub(crate) fn now() -> Self {
+        Self {
+            at_ns: now_ns(),
+            still: stood_still(),
+        }
+    }
+
+    /// How long the machine has stood still since, in nanoseconds.
+    pub(crate) fn still_ns(self) -> i128 {
+        nanos(stood_still() - self.still)
+    }
+
+    /// How long it has run since, in nanoseconds.
+    pub(crate) fn ran_ns(self) -> i128 {
+        now_ns() - self.at_ns - self.still_ns()
+    }
+}
+
 /// What several tries of one thing took; a try that had no end is lost.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {

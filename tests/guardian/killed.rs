@@ -9,7 +9,7 @@ use test_support::fleet::{Fleet, Replica, now_ns};
 use test_support::machine::together;
 use test_support::process::{Deaths, Process, Signal};
 
-use crate::figures::Figures;
+use crate::figures::{Figures, nanos};
 use crate::scene::{Ground, family_job, fresh_name, processes_of, wait_for_families};
 
 /// What the promise allows.
@@ -54,7 +54,8 @@ impl Tree {
     }
 }
 
-/// How long the last process of each kind lived on, and the last of the daemon's own.
+/// How long the last process of each kind lived on, and the last of the daemon's own, while the
+/// machine ran.
 #[derive(Default)]
 struct Survey {
     kinds: BTreeMap<Kind, Figures>,
@@ -97,7 +98,8 @@ impl Survey {
         let struck_ns = now_ns();
         strike(&tree);
         let ended = deaths.join();
-        let took = |processes: Vec<Process>| Some(ended.last(processes)? - struck_ns);
+        let still_ns = nanos(ended.still());
+        let took = |processes: Vec<Process>| Some(ended.last(processes)? - struck_ns - still_ns);
         for family in &families {
             let figures = self.kinds.entry(family.kind).or_default();
             figures.add(took(family.processes()));

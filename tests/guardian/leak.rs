@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use test_support::fleet::Replica;
-use test_support::machine::alone;
+use test_support::machine::{alone, stood_still};
 use test_support::process::Process;
 use test_support::redis::RedisServer;
 
@@ -18,8 +18,8 @@ const SCHEDULE: &str = "0-7,10-17,20-27,30-37,40-47,50-57 * * * * *";
 const ROUND: Duration = Duration::from_secs(10);
 /// How long it is looked at while it rests.
 const AT_REST: Duration = Duration::from_millis(500);
-/// The whole test.
-const BUDGET: Duration = Duration::from_secs(150);
+/// The whole test, which takes one minute of a machine that does nothing else.
+const BUDGET: Duration = Duration::from_secs(300);
 
 /// What may come and go: allocators give back in their own time.
 const MEMORY_SLACK_KIB: u64 = 4 * 1024;
@@ -97,10 +97,12 @@ fn succeeded(replica: &Replica) -> usize {
     replica.lines_with("attempt succeeded")
 }
 
-fn wait_for_attempts(replica: &Replica, wanted: usize, end: Instant) {
+fn wait_for_attempts(replica: &Replica, wanted: usize, began: Instant) {
+    let before = stood_still();
     while succeeded(replica) < wanted {
+        let took = began.elapsed();
         assert!(
-            Instant::now() < end,
+            took < BUDGET + (stood_still() - before),
             "{} of {ATTEMPTS} attempts within {BUDGET:?}",
             succeeded(replica)
         );
@@ -123,11 +125,11 @@ fn ten_thousand_attempts_leave_nothing_behind() {
         .collect();
     let fleet = fleet_on(&redis, "", &jobs);
     let mut replica = fleet.start(&fresh_name());
-    wait_for_attempts(&replica, WARM_UP, began + BUDGET);
+    wait_for_attempts(&replica, WARM_UP, began);
     let processes = [replica.process(), guardian_of(&replica)];
     let [daemon, guardian] = Holdings::at_rest(processes);
     let counted = (succeeded(&replica), Instant::now());
-    wait_for_attempts(&replica, ATTEMPTS, began + BUDGET);
+    wait_for_attempts(&replica, ATTEMPTS, began);
     eprintln!(
         "{} attempts in {:.0?}, {:.0} a second",
         succeeded(&replica),
@@ -149,8 +151,6 @@ fn ten_thousand_attempts_leave_nothing_behind() {
     daemon_after.assert_flat("daemon", daemon);
     guardian_after.assert_flat("guardian", guardian);
     replica.drain();
-    assert!(
-        !processes[1].is_alive(),
-        "the guardian ends with its daemon"
-    );
+    // The guardian ends with its daemon.
+    processes[1].wait_for_state(|state| matches!(state, None | Some('Z' | 'X')));
 }

@@ -16,7 +16,8 @@ use crate::scene::{
     wait_for_families,
 };
 
-const SCHEDULER: &str = "lease_ttl = \"3s\"";
+/// Long enough for all lives to begin: whose lease ran out would end its job by itself.
+const SCHEDULER: &str = "lease_ttl = \"15s\"";
 
 const KINDS: [Kind; 3] = [Kind::Setsid, Kind::DoubleFork, Kind::Stubborn];
 

@@ -25,9 +25,9 @@ fn printed(fleet: &Fleet, job: &str) -> String {
     let end: Value = wait_for_outcome(fleet, job, |_| true);
     assert_eq!(end["outcome"], "succeeded", "{end:#}");
     let at = end["scheduled_at"].as_str().expect("an instant");
-    let (code, stdout, stderr) = fleet.output(&["logs", job, "--at", at]);
-    assert_eq!(code, Some(0), "{stderr}");
-    stdout
+    let output = fleet.look(&["logs", job, "--at", at]);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// What the job saw of itself.

@@ -178,8 +178,13 @@ fn tokens_that_are_watched_take_effect_without_a_signal() {
 
 #[test]
 fn a_replica_that_drains_lives_is_not_ready_and_answers_until_it_ends() {
-    let jobs = "[jobs.brief]\nschedule = \"@manual\"\ncommand = [\"sleep\", \"2\"]\n";
-    let mut site = Site::start("127.0.0.1:0", jobs);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let done = dir.path().join("done");
+    let jobs = format!(
+        "[jobs.brief]\nschedule = \"@manual\"\nshell = \"while ! test -e {}; do sleep 0.05; done\"\n",
+        done.display()
+    );
+    let mut site = Site::start("127.0.0.1:0", &jobs);
     assert_eq!(
         site.client
             .post_as(OPERATOR, "/api/v1/jobs/brief/trigger")
@@ -201,5 +206,6 @@ fn a_replica_that_drains_lives_is_not_ready_and_answers_until_it_ends() {
     );
     assert_eq!(site.client.get("/healthz").status, 200);
     assert_eq!(site.client.get("/api/v1/jobs").status, 200);
+    std::fs::write(&done, "").expect("a file");
     assert!(site.replica.wait(AGES).success());
 }

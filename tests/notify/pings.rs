@@ -75,8 +75,8 @@ notify = {{ ping = "{url}" }}
 
 #[test]
 fn a_start_that_nobody_took_is_not_told_when_its_attempt_is_over_and_another_one_follows() {
-    // What comes first is refused, which is the start of the first attempt.
-    let receiver = Receiver::start([Manner::Status(503, "")]);
+    // What comes first is refused, which is the start of the first attempt, until that is over.
+    let receiver = Receiver::start([Manner::Status(503, "retry-after: 5\r\n")]);
     let url = receiver.url("/uuid");
     let scene = Scene::new(&format!(
         r#"

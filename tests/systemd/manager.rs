@@ -1,5 +1,6 @@
 //! A service manager's end of the line: a socket of the test's own, and what was heard on it.
 
+use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
@@ -86,15 +87,26 @@ impl Manager {
 
     /// The next message, if there is one in time.
     pub(crate) fn hear(&self, within: Duration) -> Option<Message> {
-        self.socket
-            .set_read_timeout(Some(within))
-            .expect("a timeout");
+        let end = Instant::now() + within;
         let mut text = [0; 8192];
-        let length = self.socket.recv(&mut text).ok()?;
-        Some(Message {
-            text: String::from_utf8_lossy(&text[..length]).into_owned(),
-            at: Instant::now(),
-        })
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let timeout = left.max(Duration::from_millis(1));
+            self.socket
+                .set_read_timeout(Some(timeout))
+                .expect("a timeout");
+            match self.socket.recv(&mut text) {
+                Ok(length) => {
+                    return Some(Message {
+                        text: String::from_utf8_lossy(&text[..length]).into_owned(),
+                        at: Instant::now(),
+                    });
+                }
+                // Where this process was stopped meanwhile.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
     }
 
     /// Hears on up to the message that is wanted; gives all of them.

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use test_support::fleet::{Fleet, SOON};
 use test_support::hold::hold;
-use test_support::machine::together;
+use test_support::machine::{together, while_it_runs};
 use test_support::redis::RedisServer;
 
 use crate::manager::{Manager, Message};
@@ -33,7 +33,13 @@ fn a_start_is_over_when_the_jobs_are_known_to_the_store_and_an_end_is_told() {
     let manager = Manager::in_the_abstract(&format!("soloist-start-{}", std::process::id()));
     let mut replica = manager.start(&fleet, &[]);
     let ready = manager.hear_line("READY=1");
-    assert_eq!(ready.status(), "ready: 1 jobs, 0 attempts running");
+    let is_ready = |message: &Message| message.status() == "ready: 1 jobs, 0 attempts running";
+    // A disk that takes a second for the first step is a store that is away.
+    if !is_ready(&ready) {
+        let is_away = ready.status().starts_with("the store is away: ");
+        assert!(is_away, "{ready:?}");
+        manager.hear_until(is_ready);
+    }
     replica.signal(Signal::TERM);
     let stopping = manager.hear_line("STOPPING=1");
     assert_eq!(stopping.status(), "draining: nothing new is started");
@@ -135,14 +141,14 @@ fn a_watchdog_is_fed_at_half_its_time_and_not_by_a_daemon_that_is_frozen() {
     let within = WITHIN.as_micros().to_string();
     let mut replica = manager.start(&fleet, &[("WATCHDOG_USEC", &within)]);
     manager.hear_line("READY=1");
-    let first = manager.hear_line("WATCHDOG=1");
-    let third = {
+    while_it_runs(|| {
+        let first = manager.hear_line("WATCHDOG=1");
         manager.hear_line("WATCHDOG=1");
-        manager.hear_line("WATCHDOG=1")
-    };
-    let took = third.at - first.at;
-    println!("a watchdog of {WITHIN:?}: two beats in {took:?}");
-    assert!((WITHIN / 2..WITHIN * 2).contains(&took), "{took:?}");
+        let took = manager.hear_line("WATCHDOG=1").at - first.at;
+        println!("a watchdog of {WITHIN:?}: two beats in {took:?}");
+        let in_time = (WITHIN / 2..WITHIN * 2).contains(&took);
+        in_time.then_some(()).ok_or_else(|| format!("{took:?}"))
+    });
 
     replica.process().freeze();
     while manager.hear(Duration::from_millis(1)).is_some() {}
@@ -170,8 +176,11 @@ fn a_loop_that_is_stuck_feeds_no_watchdog_however_well_the_rest_of_the_daemon_is
     let silence = manager.hear(WITHIN);
     assert!(silence.is_none(), "{silence:?}");
     // It is not that nobody is there to speak.
-    let said = replica.lines_with("loop has not answered");
-    assert!(said >= 2, "{}", replica.tail());
+    let end = Instant::now() + SOON;
+    while replica.lines_with("loop has not answered") < 2 {
+        assert!(Instant::now() < end, "{}", replica.tail());
+        std::thread::sleep(Duration::from_millis(10));
+    }
     replica.signal(Signal::USR2);
     manager.hear_line("WATCHDOG=1");
     replica.drain();

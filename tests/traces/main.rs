@@ -137,7 +137,7 @@ fn trace(spans: &[Span], job: &str) -> Option<(Span, Vec<Span>)> {
 
 const TABLE: &str = r#"
 [scheduler]
-lease_ttl = "2s"
+lease_ttl = "6s"
 
 [jobs.retried]
 schedule = "@manual"

@@ -110,7 +110,14 @@ mod tests {
             .arg(cgroup.door())
             .spawn()
             .unwrap();
+        // It makes that once it is in.
+        let end = Instant::now() + Duration::from_secs(20);
         while cgroup.made_within().is_empty() {
+            if inside.try_wait().unwrap().is_some() {
+                eprintln!("NOT SHOWN: this user can put nobody into a cgroup");
+                return;
+            }
+            assert!(Instant::now() < end, "it is not in");
             sleep(Duration::from_millis(1));
         }
         let outer = cgroup.outer.clone();

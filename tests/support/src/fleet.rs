@@ -6,7 +6,7 @@
 mod replica;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
@@ -206,31 +206,43 @@ impl Fleet {
     /// When the program can't be run.
     #[must_use]
     pub fn output(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        let output = self.command(arguments).output().expect("a program to run");
-        (
-            output.status.code(),
-            String::from_utf8_lossy(&output.stdout).into_owned(),
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )
+        in_text(self.run_to_its_end(arguments))
     }
 
-    /// The answer of a command that is asked for JSON. What only looks is asked again for a while where
-    /// the store gave it no answer: a command has less patience than a test.
+    fn run_to_its_end(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("a program to run")
+    }
+
+    /// Runs a command that only looks, to its end, and again for a while where the store gave it no
+    /// answer: a command has less patience than a test.
+    ///
+    /// # Panics
+    ///
+    /// When the program can't be run.
+    #[must_use]
+    pub fn look(&self, arguments: &[&str]) -> Output {
+        const STORE_UNREACHABLE: Option<i32> = Some(3);
+        let end = Instant::now() + SOON;
+        loop {
+            let output = self.run_to_its_end(arguments);
+            if output.status.code() != STORE_UNREACHABLE || Instant::now() > end {
+                return output;
+            }
+        }
+    }
+
+    /// The answer of a command that is asked for JSON. What only looks is asked again where the store
+    /// gave it no answer.
     ///
     /// # Panics
     ///
     /// When it is none.
     #[must_use]
     pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
-        const STORE_UNREACHABLE: Option<i32> = Some(3);
         let only_looks = ["status", "history", "why"].contains(&arguments[0]);
-        let end = Instant::now() + SOON;
-        let (code, stdout, stderr) = loop {
-            let output = self.output(arguments);
-            let again = only_looks && output.0 == STORE_UNREACHABLE;
-            if !again || Instant::now() > end {
-                break output;
-            }
+        let (code, stdout, stderr) = match only_looks {
+            true => in_text(self.look(arguments)),
+            false => self.output(arguments),
         };
         assert_eq!(code, Some(0), "{arguments:?}: {stderr}");
         serde_json::from_str(&stdout).expect("JSON")
@@ -295,6 +307,12 @@ impl Drop for Fleet {
             member.process.signal(Signal::KILL);
         }
     }
+}
+
+fn in_text(output: Output) -> (Option<i32>, String, String) {
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|stream| String::from_utf8_lossy(&stream).into_owned());
+    (output.status.code(), stdout, stderr)
 }
 
 /// The program under test: cargo puts it beside the tests' own directory.

@@ -9,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError, RwLock, RwLockReadGuard, R
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// The machine for one test.
@@ -27,31 +29,37 @@ pub fn together() -> RwLockReadGuard<'static, ()> {
 const BEAT: Duration = Duration::from_millis(10);
 
 /// A thread that has its turn so late was not forgotten among others: nothing had its turn.
-const LATE: Duration = Duration::from_millis(200);
+pub const LATE: Duration = Duration::from_millis(200);
+
+/// CPUs that are watched at most. Of a virtual machine one may stand still while the others run.
+const CPUS_WATCHED: usize = 8;
 
 /// How often something is played at most, where the machine stands still each time.
 const PLAYS: usize = 3;
 
-static WATCHED: Mutex<Watched> = Mutex::new(Watched {
-    stood_still: Duration::ZERO,
-    asleep_since: None,
-});
+static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
 
-/// What the thread that sleeps has seen.
+/// What a thread that sleeps has seen.
 struct Watched {
     stood_still: Duration,
-    asleep_since: Option<Instant>,
+    asleep_since: Instant,
 }
 
 impl Watched {
-    fn lock() -> MutexGuard<'static, Self> {
+    fn lock() -> MutexGuard<'static, Vec<Self>> {
         WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin() -> Self {
+        Self {
+            stood_still: Duration::ZERO,
+            asleep_since: Instant::now(),
+        }
     }
 
     /// What it is late by now: whoever asks may have its turn before it.
     fn late(&self) -> Duration {
-        let asleep = self.asleep_since.map(|since| since.elapsed());
-        let late = asleep.unwrap_or_default().saturating_sub(BEAT);
+        let late = self.asleep_since.elapsed().saturating_sub(BEAT);
         match late >= LATE {
             true => late,
             false => Duration::ZERO,
@@ -60,32 +68,54 @@ impl Watched {
 
     fn wake(&mut self) {
         self.stood_still += self.late();
-        self.asleep_since = Some(Instant::now());
+        self.asleep_since = Instant::now();
     }
+}
+
+/// The CPUs that this process may have, so many at most.
+fn own_cpus() -> Vec<usize> {
+    let own = sched_getaffinity(None).unwrap_or_default();
+    let own = (0..CpuSet::MAX_CPU).filter(|cpu| own.is_set(*cpu));
+    own.take(CPUS_WATCHED).collect()
+}
+
+/// Has this thread run on one CPU alone. Where that is refused, which is said, it goes on where it is
+/// put.
+fn stay_on(cpu: usize) -> bool {
+    let mut alone = CpuSet::new();
+    alone.set(cpu);
+    sched_setaffinity(None, &alone).is_ok()
 }
 
 fn begin_to_watch() {
     static WATCH: Once = Once::new();
     WATCH.call_once(|| {
-        Watched::lock().wake();
-        thread::spawn(|| {
-            loop {
-                thread::sleep(BEAT);
-                Watched::lock().wake();
-            }
-        });
+        let cpus = own_cpus();
+        let watchers = cpus.len().max(1);
+        Watched::lock().extend((0..watchers).map(|_| Watched::begin()));
+        for number in 0..watchers {
+            let cpu = cpus.get(number).copied();
+            thread::spawn(move || {
+                let _ = cpu.map(stay_on);
+                loop {
+                    thread::sleep(BEAT);
+                    Watched::lock()[number].wake();
+                }
+            });
+        }
     });
 }
 
 /// How long the machine has stood still by now, in all, since a test took it or this was first asked.
 ///
-/// Seen by a thread that does nothing but sleep: what it is late by, if that is more than what
-/// a machine with much to do is late by.
+/// Seen by threads that do nothing but sleep, one on each CPU: what the last of them is late by, if
+/// that is more than what a machine with much to do is late by.
 #[must_use]
 pub fn stood_still() -> Duration {
     begin_to_watch();
     let watched = Watched::lock();
-    watched.stood_still + watched.late()
+    let each = watched.iter().map(|one| one.stood_still + one.late());
+    each.max().unwrap_or_default()
 }
 
 /// Plays what demands that all comes in time, and gives what came of it. What is missing counts on a
@@ -176,6 +206,31 @@ mod tests {
     #[test]
     fn what_is_there_counts_though_the_machine_stood_still() {
         assert_eq!(Judge::default().accepts(Ok(7), STILL), Some(7));
+    }
+
+    #[test]
+    fn each_cpu_is_watched_by_a_thread_that_stays_there() {
+        begin_to_watch();
+        let end = Instant::now() + Duration::from_secs(20);
+        let cpus = own_cpus();
+        assert_eq!(Watched::lock().len(), cpus.len().max(1));
+        let may = |cpu: usize| thread::spawn(move || stay_on(cpu)).join();
+        if !cpus.iter().all(|cpu| may(*cpu).expect("no panic")) {
+            eprintln!("NOT SHOWN: this process may bind no thread to a CPU");
+            return;
+        }
+        let stays = |cpu: &usize| {
+            let threads = std::fs::read_dir("/proc/self/task").expect("a proc file system");
+            let mut states = threads.flatten().filter_map(|thread| {
+                // A thread of another test may be gone by now.
+                std::fs::read_to_string(thread.path().join("status")).ok()
+            });
+            states.any(|state| state.contains(&format!("\nCpus_allowed_list:\t{cpu}\n")))
+        };
+        while !cpus.iter().all(stays) {
+            assert!(Instant::now() < end, "not on each of {cpus:?}");
+            thread::sleep(BEAT);
+        }
     }
 
     /// Run by the test below, as a process of its own: tells that it watches, and, once it is asked, for

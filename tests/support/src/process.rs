@@ -232,6 +232,7 @@ pub struct Deaths(JoinHandle<Ended>);
 #[derive(Clone, Debug)]
 pub struct Ended {
     died: Vec<(Process, Option<i128>)>,
+    dead_before: Vec<Process>,
     still: Duration,
 }
 
@@ -244,9 +245,12 @@ impl Deaths {
             .iter()
             .map(|process| (*process, process.handle()))
             .collect();
+        let dead = processes.iter().filter(|process| !process.is_alive());
+        let dead_before = dead.copied().collect();
         let before = stood_still();
         Self(std::thread::spawn(move || Ended {
             died: watch(watched, end),
+            dead_before,
             still: stood_still() - before,
         }))
     }
@@ -316,11 +320,18 @@ impl Ended {
         alive.map(|(process, _)| *process).collect()
     }
 
-    /// When one died, in nanoseconds since the epoch; none if it lived on or wasn't watched.
+    /// When one died, in nanoseconds since the epoch; none if it lived on or wasn't watched. Of one
+    /// that was dead before, that is when the watch began.
     #[must_use]
     pub fn of(&self, process: Process) -> Option<i128> {
         let mut found = self.died.iter().filter(|(other, _)| *other == process);
         found.next()?.1
+    }
+
+    /// Those that were dead when the watch began: when they died isn't known.
+    #[must_use]
+    pub fn dead_before(&self) -> &[Process] {
+        &self.dead_before
     }
 
     /// When the last of these died; none if one lived on, or there are none.
@@ -347,7 +358,14 @@ mod tests {
         assert!(process.signal(Signal::KILL));
         let ended = deaths.join();
         let took = ended.of(process).unwrap() - killed;
-        assert!((0..500_000_000).contains(&took), "{took}");
+        let within = Duration::from_millis(500) + ended.still();
+        assert!(
+            (0..within.as_nanos().cast_signed()).contains(&took),
+            "{took}"
+        );
+        assert_eq!(ended.dead_before(), []);
+        let again = Deaths::watch(&[process], Duration::from_secs(10)).join();
+        assert_eq!(again.dead_before(), [process]);
         assert_eq!((process.state(), process.is_alive()), (Some('Z'), false));
         child.wait().unwrap();
         assert_eq!(process.state(), None);

@@ -23,9 +23,13 @@ struct Scene {
 }
 
 impl Scene {
-    fn new() -> Self {
+    async fn new() -> Self {
         let server = RedisServer::start();
         let store = RedisStore::open(&server.url(), &fresh_namespace()).expect("a URL");
+        // On a busy machine the first answer may take longer than is waited for one.
+        while store.keeping.server().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         Self { server, store }
     }
 
@@ -66,7 +70,7 @@ fn of(number: u64, proposer: u128) -> String {
 
 #[tokio::test]
 async fn a_step_is_taken_by_the_ballot_that_was_promised_last_alone() {
-    let scene = Scene::new();
+    let scene = Scene::new().await;
     let (shown, _) = scene.prepare(&of(1, 1)).await;
     assert!(scene.promises(&of(2, 1)).await);
     assert!(
@@ -85,7 +89,7 @@ async fn a_step_is_taken_by_the_ballot_that_was_promised_last_alone() {
 
 #[tokio::test]
 async fn a_step_is_taken_after_the_last_one_alone() {
-    let scene = Scene::new();
+    let scene = Scene::new().await;
     let (shown, _) = scene.prepare(&of(1, 1)).await;
     assert!(scene.takes(&shown, "", &of(1, 1)).await);
     let (shown, standing) = scene.prepare(&of(5, 1)).await;
@@ -98,13 +102,13 @@ async fn a_step_is_taken_after_the_last_one_alone() {
 
 #[tokio::test]
 async fn whoever_was_promised_a_ballot_is_left_in_peace_for_a_moment() {
-    let scene = Scene::new();
+    let scene = Scene::new().await;
     let (shown, _) = scene.prepare(&of(1, 1)).await;
+    let began = std::time::Instant::now();
     assert!(
         scene.promises(&of(2, 1)).await,
         "who was promised it may go on"
     );
-    let began = std::time::Instant::now();
     let mut refused = 0;
     while !scene.promises(&of(3, 2)).await {
         refused += 1;
@@ -121,7 +125,7 @@ async fn whoever_was_promised_a_ballot_is_left_in_peace_for_a_moment() {
 
 #[tokio::test]
 async fn a_process_that_promised_nothing_takes_no_step() {
-    let mut scene = Scene::new();
+    let mut scene = Scene::new().await;
     let (shown, _) = scene.prepare(&of(1, 1)).await;
     scene.server.restart();
     // The link finds out by a call that fails.
