@@ -37,39 +37,56 @@ const CPUS_WATCHED: usize = 8;
 /// How often something is played at most, where the machine stands still each time.
 const PLAYS: usize = 3;
 
-static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
+static WATCHED: Mutex<Watched> = Mutex::new(Watched {
+    late: Vec::new(),
+    asleep_since: Vec::new(),
+});
 
-/// What a thread that sleeps has seen.
+/// From when to when.
+type Span = (Instant, Instant);
+
+/// What threads that sleep have seen.
 struct Watched {
-    stood_still: Duration,
-    asleep_since: Instant,
+    /// When one of them was late. On a machine that runs there are few.
+    late: Vec<Span>,
+    /// Each of them.
+    asleep_since: Vec<Instant>,
 }
 
 impl Watched {
-    fn lock() -> MutexGuard<'static, Vec<Self>> {
+    fn lock() -> MutexGuard<'static, Self> {
         WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin() -> Self {
-        Self {
-            stood_still: Duration::ZERO,
-            asleep_since: Instant::now(),
-        }
+    fn wake(&mut self, number: usize) {
+        let now = Instant::now();
+        self.late.extend(late(self.asleep_since[number], now));
+        self.asleep_since[number] = now;
     }
 
-    /// What it is late by now: whoever asks may have its turn before it.
-    fn late(&self) -> Duration {
-        let late = self.asleep_since.elapsed().saturating_sub(BEAT);
-        match late >= LATE {
-            true => late,
-            false => Duration::ZERO,
-        }
+    /// How long one of them or more was late, those included that are late now: whoever asks may have
+    /// its turn before them.
+    fn stood_still(&self) -> Duration {
+        let now = Instant::now();
+        let asleep = self.asleep_since.iter();
+        let mut all = self.late.clone();
+        all.extend(asleep.filter_map(|since| late(*since, now)));
+        all.sort_unstable();
+        let mut until = None;
+        all.into_iter()
+            .map(|(from, to)| {
+                let begun = until.map_or(from, |until| from.max(until));
+                until = until.max(Some(to));
+                to.saturating_duration_since(begun)
+            })
+            .sum()
     }
+}
 
-    fn wake(&mut self) {
-        self.stood_still += self.late();
-        self.asleep_since = Instant::now();
-    }
+/// When a thread that slept from then on was late.
+fn late(asleep_since: Instant, now: Instant) -> Option<Span> {
+    let due = asleep_since + BEAT;
+    (now.saturating_duration_since(due) >= LATE).then_some((due, now))
 }
 
 /// The CPUs that this process may have, so many at most.
@@ -92,14 +109,14 @@ fn begin_to_watch() {
     WATCH.call_once(|| {
         let cpus = own_cpus();
         let watchers = cpus.len().max(1);
-        Watched::lock().extend((0..watchers).map(|_| Watched::begin()));
+        Watched::lock().asleep_since = vec![Instant::now(); watchers];
         for number in 0..watchers {
             let cpu = cpus.get(number).copied();
             thread::spawn(move || {
                 let _ = cpu.map(stay_on);
                 loop {
                     thread::sleep(BEAT);
-                    Watched::lock()[number].wake();
+                    Watched::lock().wake(number);
                 }
             });
         }
@@ -108,14 +125,12 @@ fn begin_to_watch() {
 
 /// How long the machine has stood still by now, in all, since a test took it or this was first asked.
 ///
-/// Seen by threads that do nothing but sleep, one on each CPU: what the last of them is late by, if
-/// that is more than what a machine with much to do is late by.
+/// Seen by threads that do nothing but sleep, one on each CPU: for how long one of them or more was late,
+/// if by more than what a machine with much to do is late by.
 #[must_use]
 pub fn stood_still() -> Duration {
     begin_to_watch();
-    let watched = Watched::lock();
-    let each = watched.iter().map(|one| one.stood_still + one.late());
-    each.max().unwrap_or_default()
+    Watched::lock().stood_still()
 }
 
 /// Plays what demands that all comes in time, and gives what came of it. What is missing counts on a
@@ -209,11 +224,38 @@ mod tests {
     }
 
     #[test]
+    fn what_several_were_late_by_at_one_time_counts_once_and_at_others_each() {
+        let begun = Instant::now();
+        let at = |ms: u64| begun + Duration::from_millis(ms);
+        let watched = |late: &[(u64, u64)]| Watched {
+            late: late.iter().map(|(from, to)| (at(*from), at(*to))).collect(),
+            asleep_since: Vec::new(),
+        };
+        for (late, still) in [
+            (vec![], 0),
+            (vec![(1000, 1500), (1010, 1500)], 500),
+            (vec![(5800, 6000), (1000, 6000)], 5000),
+            (vec![(1000, 4000), (7000, 7300), (3000, 5000)], 4300),
+        ] {
+            let still = Duration::from_millis(still);
+            assert_eq!(watched(&late).stood_still(), still, "{late:?}");
+        }
+        let now = Instant::now();
+        let asleep = watched(&[]);
+        let since = now.checked_sub(LATE + BEAT).expect("long after the boot");
+        let asleep = Watched {
+            asleep_since: vec![since, now],
+            ..asleep
+        };
+        assert!(asleep.stood_still() >= LATE);
+    }
+
+    #[test]
     fn each_cpu_is_watched_by_a_thread_that_stays_there() {
         begin_to_watch();
         let end = Instant::now() + Duration::from_secs(20);
         let cpus = own_cpus();
-        assert_eq!(Watched::lock().len(), cpus.len().max(1));
+        assert_eq!(Watched::lock().asleep_since.len(), cpus.len().max(1));
         let may = |cpu: usize| thread::spawn(move || stay_on(cpu)).join();
         if !cpus.iter().all(|cpu| may(*cpu).expect("no panic")) {
             eprintln!("NOT SHOWN: this process may bind no thread to a CPU");

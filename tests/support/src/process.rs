@@ -277,11 +277,11 @@ fn watch(watched: Vec<(Process, Option<OwnedFd>)>, end: Instant) -> Vec<(Process
             None => died.push((process, Some(began))),
         }
     }
-    while !left.is_empty() {
+    let mut is_over = false;
+    while !left.is_empty() && !is_over {
         let rest = end.saturating_duration_since(Instant::now());
-        if rest.is_zero() {
-            break;
-        }
+        // One more look, without waiting: this thread may have its turn long after a death.
+        is_over = rest.is_zero();
         let mut handles: Vec<PollFd<'_>> = left
             .iter()
             .map(|(_, handle)| PollFd::new(handle, PollFlags::IN))
