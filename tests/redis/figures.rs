@@ -54,13 +54,11 @@ async fn a_thousand_jobs() -> Result<(), String> {
         .collect();
     assert_eq!(report(&server, "claims won", JOBS), written);
 
-    let rivals: Vec<Claim> = claims
-        .iter()
-        .map(|claim| Claim {
-            run_id: RunId::new(uuid::Uuid::new_v4()),
-            ..claim.clone()
-        })
-        .collect();
+    let rivals = claims.iter().map(|claim| Claim {
+        run_id: RunId::new(uuid::Uuid::new_v4()),
+        ..claim.clone()
+    });
+    let rivals: Vec<Claim> = rivals.collect();
     let lost = in_batches(&rivals, async |batch| store.claim(&other, batch).await).await?;
     assert!(
         lost.iter()
