@@ -38,7 +38,7 @@ pub(crate) struct Scene {
     /// How long the machine had stood still when all began, and when the fault struck.
     stood_still: Duration,
     stood_still_at_strike: Duration,
-    /// What `struck` may be late by, as the machine stood still.
+    /// What `struck` may be late by: the fault took so long to do, or to tell.
     struck_late: Duration,
 }
 
@@ -149,12 +149,12 @@ impl Scene {
 
     /// The fault strikes: it counts from the moment at which it is done.
     pub(crate) fn strike<T>(&mut self, fault: impl FnOnce() -> T) -> T {
-        let before = stood_still();
+        let before = now_ns();
         let told = fault();
         self.struck = now_ns();
         self.lifted = self.struck;
         self.stood_still_at_strike = stood_still();
-        self.struck_late = self.stood_still_at_strike - before;
+        self.struck_late = time(self.struck - before);
         told
     }
 
@@ -168,9 +168,7 @@ impl Scene {
     /// Waits for so long after the fault.
     pub(crate) fn hold(&self, time: Duration) {
         let end = self.struck + ns(time);
-        std::thread::sleep(Duration::from_nanos(
-            u64::try_from(end - now_ns()).unwrap_or(0),
-        ));
+        std::thread::sleep(self::time(end - now_ns()));
     }
 
     /// The fault took so long to tell, and counts from then on: nothing was started any more.
@@ -216,7 +214,7 @@ impl Scene {
         let still = stood_still() - self.stood_still;
         let row = Row {
             scenario: self.scenario,
-            outage: Duration::from_nanos(u64::try_from(self.lifted - self.struck).unwrap_or(0)),
+            outage: time(self.lifted - self.struck),
             ledger_kept: law.ledger_kept,
             figures,
         };
@@ -242,7 +240,11 @@ impl Scene {
     fn verdict(&self, law: &Law, row: &Row, still: Duration) -> Vec<String> {
         let figures = &row.figures;
         let (first, last) = (figures.first, figures.last);
-        let first_within = row.outage + law.notice + law.recovery + BACK_OFF + SLACK + still;
+        // Without an outage, there is nothing to start before the next second.
+        let outage = row
+            .outage
+            .max(time(SECOND - self.struck.rem_euclid(SECOND)));
+        let first_within = outage + law.notice + law.recovery + BACK_OFF + SLACK + still;
         let takeovers = law.takeovers || still > STILL;
         if takeovers != law.takeovers {
             eprintln!("NOT SHOWN, as the machine stood still for {still:?}: that no lease is lost");
@@ -327,6 +329,11 @@ impl Scene {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// None where it is over.
+fn time(ns: i128) -> Duration {
+    Duration::from_nanos(u64::try_from(ns).unwrap_or(0))
 }
 
 fn ns(time: Duration) -> i128 {

@@ -11,8 +11,8 @@ use test_support::acl::{rule, set_user};
 use test_support::redis::{RedisServer, fresh_namespace};
 
 use crate::world::{
-    caller, claim, impatient, info, just_due, observe, persist, printed, refusal_of, release,
-    renewal, until, win,
+    answered, caller, claim, impatient, info, just_due, observe, persist, printed, refusal_of,
+    release, renewal, until, win,
 };
 
 pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
@@ -22,9 +22,17 @@ pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Stri
     }
 }
 
+/// The same of what is sent until the server answers.
+pub(crate) async fn refused<T: std::fmt::Debug, F>(send: impl FnMut() -> F) -> String
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    refusal(answered(send).await)
+}
+
 /// Does everything that a store can do.
 pub(crate) async fn use_all_of(store: &RedisStore) {
-    store.ready().await.expect("a server that answers");
+    persist(|| store.ready()).await;
     let caller = Caller {
         replica: caller("one").replica,
         ..impatient()
@@ -34,48 +42,21 @@ pub(crate) async fn use_all_of(store: &RedisStore) {
     let claim = claim("job", just_due(store).await);
     let grant = win(store, &caller, &claim).await;
     let renewals = [renewal(&claim, &grant)];
-    store
-        .renew(&caller, &renewals)
-        .await
-        .expect("a server that answers");
+    persist(|| store.renew(&caller, &renewals)).await;
     let mut release = release(&claim, &grant, Outcome::HandedOver);
     release.output = printed(b"x");
-    store
-        .release(&caller, &[release])
-        .await
-        .expect("a server that answers");
+    let releases = [release];
+    persist(|| store.release(&caller, &releases)).await;
     let heard = tokio::time::timeout(Duration::from_secs(20), news.recv()).await;
     heard.expect("news").expect("the store is there");
-    assert_eq!(
-        store
-            .history(None, 10)
-            .await
-            .expect("a server that answers")
-            .len(),
-        1
-    );
+    assert_eq!(persist(|| store.history(None, 10)).await.len(), 1);
     let job = &claim.occurrence.job;
-    assert_eq!(
-        store
-            .history(Some(job), 10)
-            .await
-            .expect("a server that answers")
-            .len(),
-        1
-    );
-    assert!(
-        store
-            .output(job, claim.run_id)
-            .await
-            .expect("a server that answers")
-            .is_some()
-    );
-    store
-        .observe(&caller, &info(), Scope::All)
-        .await
-        .expect("a server that answers");
-    store.snapshot().await.expect("a server that answers");
-    store.depart(&caller).await.expect("a server that answers");
+    assert_eq!(persist(|| store.history(Some(job), 10)).await.len(), 1);
+    assert!(persist(|| store.output(job, claim.run_id)).await.is_some());
+    let info = info();
+    persist(|| store.observe(&caller, &info, Scope::All)).await;
+    persist(|| store.snapshot()).await;
+    persist(|| store.depart(&caller)).await;
 }
 
 #[tokio::test]
@@ -101,6 +82,7 @@ async fn the_rule_that_an_error_names_is_enough() {
         let store = RedisStore::open(&url, &namespace).unwrap();
         match store.ready().await {
             Ok(()) => break store,
+            Err(StoreError::Unreachable { .. }) => {}
             told => {
                 let said = refusal(told);
                 assert!(granted.len() < 40, "{said}");
@@ -146,7 +128,7 @@ async fn each_permission_that_is_missing_is_named_at_the_start() {
         let said = match missing.as_str() {
             "+publish" | "+subscribe" => warned(&store).await,
             channel if channel.starts_with('&') => warned(&store).await,
-            _ => refusal(store.ready().await),
+            _ => refused(|| store.ready()).await,
         };
         assert!(said.contains("`me`"), "{said}");
         assert!(
@@ -181,7 +163,7 @@ pub(crate) async fn warned(store: &RedisStore) -> String {
     // whether anybody listens, and remembers the answer for all; with two it asks them.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let _guard = tracing::subscriber::set_default(subscriber);
-    store.ready().await.expect("a server that answers");
+    persist(|| store.ready()).await;
     until("a warning", async || {
         let text = log.text();
         text.contains("news").then_some(text)
@@ -220,7 +202,7 @@ async fn a_permission_that_is_taken_away_is_named_by_the_call_that_needs_it() {
     let whole = rule(&namespace);
     let url = set_user(&server, "me", &whole);
     let store = RedisStore::open(&url, &namespace).unwrap();
-    store.ready().await.unwrap();
+    persist(|| store.ready()).await;
     observe(&store, &impatient()).await;
     let caller = caller("one");
     let held = claim("held", just_due(&store).await);
@@ -233,13 +215,13 @@ async fn a_permission_that_is_taken_away_is_named_by_the_call_that_needs_it() {
         ("-zadd", "+zadd"),
     ] {
         assert_eq!(server.command(&["ACL", "SETUSER", "me", taken]), "OK");
-        let said = refusal(store.renew(&caller, &renewals).await);
+        let said = refused(|| store.renew(&caller, &renewals)).await;
         assert!(said.contains(&format!("ACL SETUSER me {given};")), "{said}");
         assert_eq!(server.command(&["ACL", "SETUSER", "me", given]), "OK");
-        store.renew(&caller, &renewals).await.unwrap();
+        persist(|| store.renew(&caller, &renewals)).await;
     }
     server.command(&["ACL", "SETUSER", "me", "resetkeys"]);
-    let said = refusal(store.renew(&caller, &renewals).await);
+    let said = refused(|| store.renew(&caller, &renewals)).await;
     assert!(
         said.contains(&format!("ACL SETUSER me ~soloist:{{{namespace}}}:*;")),
         "{said}"

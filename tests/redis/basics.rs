@@ -9,8 +9,8 @@ use soloist::store::{OUTPUTS_KEPT, Standing, Store, StoreError, StoreEvent};
 use test_support::redis::{RedisServer, fresh_namespace};
 
 use crate::world::{
-    ask, caller, claim, fresh_store, info, job, just_due, now, printed, release, renewal, store_in,
-    win,
+    ask, caller, claim, fresh_store, info, job, just_due, now, persist, printed, release, renewal,
+    store_in, until, win,
 };
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn an_occurrence_is_claimed_renewed_and_released_once() {
     }
     assert_eq!(ask(&store, &other, &rival).await, ClaimAnswer::Finished);
 
-    let lines = store.history(None, 10).await.unwrap();
+    let lines = persist(|| store.history(None, 10)).await;
     assert_eq!(lines.len(), 1, "a repeated release writes no second line");
     assert_eq!(lines[0].outcome, Outcome::Succeeded);
     assert_eq!(lines[0].token, grant.token);
@@ -76,7 +76,7 @@ async fn a_token_is_above_the_clock_the_last_token_and_what_the_caller_has_seen(
     let fourth = claim("d", just_due(&store).await);
     let error = store.claim(&caller, &[fourth]).await.unwrap_err();
     assert!(error.to_string().contains("clock"), "{error}");
-    let jobs = store.snapshot().await.unwrap().answer.jobs;
+    let jobs = persist(|| store.snapshot()).await.answer.jobs;
     assert_eq!(jobs.len(), 3, "a claim that fails has done nothing");
 }
 
@@ -85,7 +85,7 @@ async fn nothing_to_ask_is_no_error() {
     let store = fresh_store(RedisServer::shared()).await;
     let answered = store.claim(&caller("one"), &[]).await.unwrap();
     assert!(answered.answer.is_empty());
-    assert!(store.history(None, 10).await.unwrap().is_empty());
+    assert!(persist(|| store.history(None, 10)).await.is_empty());
 }
 
 #[tokio::test]
@@ -100,9 +100,9 @@ async fn two_namespaces_never_meet() {
     let handed_over = release(&claim, &grant, Outcome::HandedOver);
     let mut news = there.events();
     here.release(&caller, &[handed_over]).await.unwrap();
-    assert_eq!(here.history(None, 10).await.unwrap().len(), 1);
-    assert!(there.history(None, 10).await.unwrap().is_empty());
-    let jobs = there.snapshot().await.unwrap().answer.jobs;
+    assert_eq!(persist(|| here.history(None, 10)).await.len(), 1);
+    assert!(persist(|| there.history(None, 10)).await.is_empty());
+    let jobs = persist(|| there.snapshot()).await.answer.jobs;
     let standing = jobs[0].last().unwrap().standing;
     assert!(matches!(standing, Standing::Running { .. }));
     assert!(news.try_recv().is_err());
@@ -169,9 +169,11 @@ async fn a_hand_over_is_told_to_the_other_replicas() {
 async fn subscribed(server: &RedisServer, namespace: &str, subscribers: usize) {
     let channel = format!("soloist:{{{namespace}}}:events");
     let wanted = format!("{channel}\n{subscribers}");
-    while server.command(&["PUBSUB", "NUMSUB", &channel]) != wanted {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    until("so many subscribers", async || {
+        let told = server.command(&["PUBSUB", "NUMSUB", &channel]);
+        (told == wanted).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -179,10 +181,10 @@ async fn a_replica_that_departs_is_off_the_list() {
     let store = fresh_store(RedisServer::shared()).await;
     let caller = caller("a|b/c");
     store.observe(&caller, &info(), Scope::All).await.unwrap();
-    let listed = store.snapshot().await.unwrap().answer.replicas;
+    let listed = persist(|| store.snapshot()).await.answer.replicas;
     let mine = listed.iter().find(|r| r.replica == caller.replica).unwrap();
     assert_eq!(mine.info, info());
-    store.depart(&caller).await.unwrap();
-    let listed = store.snapshot().await.unwrap().answer.replicas;
+    persist(|| store.depart(&caller)).await;
+    let listed = persist(|| store.snapshot()).await.answer.replicas;
     assert!(listed.iter().all(|r| r.replica != caller.replica));
 }

@@ -12,7 +12,7 @@ use crate::world::{caller, claim, impatient, just_due, observe, persist, win};
 
 async fn store(url: &str, namespace: &str) -> RedisStore {
     let store = RedisStore::open(url, namespace).expect("a URL");
-    store.ready().await.expect("it answers");
+    persist(|| store.ready()).await;
     observe(&store, &impatient()).await;
     store
 }

@@ -9,7 +9,7 @@ use test_support::clock_shim::SteppingClock;
 use test_support::redis::{RedisServer, fresh_namespace};
 
 use crate::world::{
-    RETENTION, caller, claim, impatient, job, just_due, observe, printed, release, win,
+    RETENTION, caller, claim, impatient, job, just_due, observe, persist, printed, release, win,
 };
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
@@ -45,7 +45,7 @@ async fn nothing_is_left_of_jobs_that_no_table_has_and_nothing_is_scanned_for_th
     let namespace = fresh_namespace();
     let url = set_user(&server, "minimal", &rule(&namespace));
     let store = RedisStore::open(&url, &namespace).unwrap();
-    store.ready().await.unwrap();
+    persist(|| store.ready()).await;
     observe(&store, &impatient()).await;
     let caller = caller("one");
 
@@ -55,7 +55,7 @@ async fn nothing_is_left_of_jobs_that_no_table_has_and_nothing_is_scanned_for_th
         .chain(["held", "stays"])
         .map(|name| enrolment(name, false))
         .collect();
-    store.register(&caller, &all).await.unwrap();
+    persist(|| store.register(&caller, &all)).await;
     let due = just_due(&store).await;
     for name in &gone {
         let claim = claim(name, due);
@@ -70,14 +70,14 @@ async fn nothing_is_left_of_jobs_that_no_table_has_and_nothing_is_scanned_for_th
     assert_eq!(keys(&server, "output:gone-"), GONE);
 
     clock.set(29 * DAY_MS);
-    assert!(store.sweep(&caller).await.unwrap().answer.is_empty());
+    assert!(persist(|| store.sweep(&caller)).await.answer.is_empty());
     let stays = [enrolment("stays", true)];
-    store.register(&caller, &stays).await.unwrap();
+    persist(|| store.register(&caller, &stays)).await;
     let held = claim("held", just_due(&store).await);
     win(&store, &caller, &held).await;
     clock.set(30 * DAY_MS + 60_000);
     server.command(&["CONFIG", "RESETSTAT"]);
-    let mut forgotten = store.sweep(&caller).await.unwrap().answer;
+    let mut forgotten = persist(|| store.sweep(&caller)).await.answer;
     let used = server.commandstats();
     forgotten.sort();
     let mut expected: Vec<_> = gone.iter().map(|name| job(name)).collect();
@@ -88,10 +88,10 @@ async fn nothing_is_left_of_jobs_that_no_table_has_and_nothing_is_scanned_for_th
     let left = server.command(&["HKEYS", &format!("soloist:{{{namespace}}}:jobs")]);
     assert!(!left.contains("gone-"), "{left}");
     assert!(left.contains("held") && left.contains("stays"), "{left}");
-    assert!(store.sweep(&caller).await.unwrap().answer.is_empty());
+    assert!(persist(|| store.sweep(&caller)).await.answer.is_empty());
 
     let again = [enrolment("gone-0", false)];
-    let back = store.register(&caller, &again).await.unwrap();
+    let back = persist(|| store.register(&caller, &again)).await;
     assert!(back.answer[0].new, "it is a new one");
     assert_eq!(back.answer[0].settled_until, back.now);
 }

@@ -23,7 +23,7 @@ pub(crate) struct Held {
 impl Held {
     /// Takes one in a new ledger.
     pub(crate) async fn in_store(store: RedisStore) -> Self {
-        store.ready().await.expect("it answers");
+        persist(|| store.ready()).await;
         observe(&store, &impatient()).await;
         let (caller, claim) = (caller("holder"), claim("job", just_due(&store).await));
         let grant = win(&store, &caller, &claim).await;

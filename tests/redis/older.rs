@@ -22,7 +22,7 @@ use crate::world::{
 };
 
 /// How long nothing is granted: long enough to come back within it.
-const QUARANTINE: Duration = Duration::from_secs(2);
+const QUARANTINE: Duration = Duration::from_secs(5);
 
 fn known(name: &str) -> Caller {
     Caller {

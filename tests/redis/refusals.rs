@@ -90,7 +90,7 @@ impl Scene {
     async fn is_well_again(&self) {
         persist(|| self.renew()).await;
         win(&self.store, &self.caller, &self.wanted[0]).await;
-        self.store.ready().await.expect("a server that answers");
+        persist(|| self.store.ready()).await;
     }
 }
 
@@ -103,7 +103,8 @@ async fn a_server_that_loads_its_data_is_waited_for() {
     let server = RedisServer::options().argument("--enable-debug-command", "yes");
     let scene = Scene::on(server.start()).await;
     scene.server.command(&["DEBUG", "POPULATE", "2000"]);
-    scene.set("key-load-delay", "1000");
+    // It loads for some seconds.
+    scene.set("key-load-delay", "2000");
     scene.set("loading-process-events-interval-bytes", "1024");
     let server = Arc::clone(&scene.server);
     let reload = std::thread::spawn(move || server.command(&["DEBUG", "RELOAD"]));

@@ -12,7 +12,7 @@ use test_support::fleet::{Fleet, SOON};
 use test_support::redis::{RedisServer, fresh_namespace};
 use test_support::redis_many::{Cluster, Move};
 
-use crate::access::{refusal, use_all_of, warned};
+use crate::access::{refused, use_all_of, warned};
 use crate::world::{
     caller, claim, impatient, just_due, observe, persist, release, renewal, until, win,
 };
@@ -33,7 +33,7 @@ impl Scene {
         let (cluster, namespace) = (Cluster::start(), fresh_namespace());
         let open = async || {
             let store = RedisStore::open(&cluster.full_url(), &namespace).expect("a URL");
-            store.ready().await.expect("it answers");
+            persist(|| store.ready()).await;
             store
         };
         let (teller, hearer) = (open().await, open().await);
@@ -103,6 +103,7 @@ impl Scene {
         }
     }
 
+    /// Nothing but news makes it heard at all; how soon, is for people.
     async fn news_come(&self, when: &str) {
         let mut took = Vec::new();
         for _ in 0..9 {
@@ -110,7 +111,7 @@ impl Scene {
         }
         took.sort();
         println!("{when}: heard after {took:?}");
-        assert!(took[4] < Duration::from_millis(50), "{when}: {took:?}");
+        assert!(took[4] < Duration::from_secs(1), "{when}: {took:?}");
     }
 }
 
@@ -225,7 +226,7 @@ async fn the_rule_for_clusters_in_the_manual_is_enough() {
         let store = RedisStore::open(&url, &namespace).unwrap();
         let said = match missing {
             "+spublish" | "+ssubscribe" => warned(&store).await,
-            _ => refusal(store.ready().await),
+            _ => refused(|| store.ready()).await,
         };
         let (_, told) = said.split_once("ACL SETUSER me ").unwrap();
         let (told, _) = told.split_once(';').unwrap_or((told, ""));
@@ -281,7 +282,7 @@ fn without_news_all_happens_by_looking() {
     let [one, _two] = fleet.start_ready(["one", "two"]);
     one.wait_for_line(&["news to other replicas don't travel", "+ssubscribe"]);
     for count in 1..=3 {
-        ask_for(&fleet, count, Duration::from_secs(5));
+        ask_for(&fleet, count, SOON);
     }
     assert_eq!(server.command(&["PUBSUB", "SHARDCHANNELS"]), "");
 }

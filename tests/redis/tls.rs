@@ -14,7 +14,9 @@ use soloist::store_url::TlsFiles;
 use tempfile::TempDir;
 use test_support::redis::{RedisOptions, RedisServer, fresh_namespace};
 
-use crate::world::{caller, claim, impatient, just_due, observe, refusal_of, renewal, until, win};
+use crate::world::{
+    answered, caller, claim, impatient, just_due, observe, persist, refusal_of, renewal, until, win,
+};
 
 /// Certificates, and the directory where they are.
 pub(crate) struct Certificates(TempDir);
@@ -106,20 +108,18 @@ fn store(server: &RedisServer, files: &TlsFiles) -> RedisStore {
 }
 
 pub(crate) async fn works(store: &RedisStore) {
-    store.ready().await.expect("a server that answers");
+    persist(|| store.ready()).await;
     observe(store, &impatient()).await;
     let (caller, claim) = (caller("one"), claim("job", just_due(store).await));
     let grant = win(store, &caller, &claim).await;
-    store
-        .renew(&caller, &[renewal(&claim, &grant)])
-        .await
-        .expect("a server that answers");
+    let renewals = [renewal(&claim, &grant)];
+    persist(|| store.renew(&caller, &renewals)).await;
 }
 
 /// Refused, each time, with cause and cure.
 async fn refused(store: &RedisStore, cause: &str, cure: &str) {
     for _ in 0..2 {
-        let error = store.ready().await.expect_err(cause);
+        let error = answered(|| store.ready()).await.expect_err(cause);
         assert!(matches!(error, StoreError::Refused { .. }), "{error}");
         let said = error.to_string();
         assert!(said.contains(cause) && said.contains(cure), "{said}");

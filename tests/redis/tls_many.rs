@@ -11,7 +11,7 @@ use test_support::redis_many::{Cluster, Move, Sentinels};
 
 use crate::held::Held;
 use crate::tls::Certificates;
-use crate::world::{caller, claim, impatient, info, persist};
+use crate::world::{answered, caller, claim, impatient, info, persist};
 
 /// A CA, another one that signed nothing, and what a server of the first one is started with.
 fn certificates() -> (Certificates, RedisOptions) {
@@ -39,8 +39,10 @@ fn is_spoken_to_by_tls_alone(server: &RedisServer) {
     assert!(at(secure) > 0 && at(plain) == 1, "{clients}");
 }
 
-fn assert_refused(told: Result<(), StoreError>) {
-    let error = told.expect_err("nobody whom we trust signed it");
+async fn is_refused(store: &impl Store) {
+    let error = answered(|| store.ready())
+        .await
+        .expect_err("nobody whom we trust signed it");
     assert!(matches!(error, StoreError::Refused { .. }), "{error}");
     for word in ["not signed by a CA that is trusted", "`tls_ca`"] {
         assert!(error.to_string().contains(word), "{error}");
@@ -55,7 +57,7 @@ async fn sentinels_and_their_masters_are_verified_also_after_a_failover() {
     let held = Held::in_store(open(&url, &namespace, &certificates.trusting("ca"))).await;
     is_spoken_to_by_tls_alone(&servers.servers[0]);
     let stranger = open(&url, &namespace, &certificates.trusting("other"));
-    assert_refused(stranger.ready().await);
+    is_refused(&stranger).await;
 
     servers.servers[0].command(&["WAIT", "2", "5000"]);
     servers.servers[0].kill();
@@ -73,7 +75,7 @@ async fn nodes_of_a_cluster_are_verified_also_where_the_slot_moves_to() {
     let held = Held::in_store(open(&url, &namespace, &certificates.trusting("ca"))).await;
     is_spoken_to_by_tls_alone(&cluster.nodes[cluster.holder(&namespace)]);
     let stranger = open(&url, &namespace, &certificates.trusting("other"));
-    assert_refused(stranger.ready().await);
+    is_refused(&stranger).await;
 
     let to = cluster.other_master(cluster.holder(&namespace));
     let moving = Move::of(&cluster, &namespace, to);
@@ -107,11 +109,11 @@ async fn each_server_of_a_quorum_is_verified() {
         QuorumStore::open(&url, &namespace, &options).expect("a URL")
     };
     let store = open("ca");
-    store.ready().await.expect("they answer");
-    let seen = store.observe(&impatient(), &info(), Scope::Overdue).await;
-    seen.expect("they answer");
+    persist(|| store.ready()).await;
+    let (first, info) = (impatient(), info());
+    persist(|| store.observe(&first, &info, Scope::Overdue)).await;
     servers.iter().for_each(is_spoken_to_by_tls_alone);
-    assert_refused(open("other").ready().await);
+    is_refused(&open("other")).await;
 
     servers[0].kill();
     let due = persist(|| store.snapshot()).await.now;

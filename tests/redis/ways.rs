@@ -5,12 +5,12 @@ use soloist::store::{Store, StoreError};
 use test_support::closed::ClosedPort;
 use test_support::redis::{RedisServer, fresh_namespace};
 
-use crate::world::{caller, claim, impatient, just_due, observe, win};
+use crate::world::{caller, claim, impatient, just_due, observe, persist, win};
 
 /// A store at this URL does what stores do.
 async fn works(url: &str) -> RedisStore {
     let store = RedisStore::open(url, &fresh_namespace()).expect("a server that answers");
-    store.ready().await.expect("a server that answers");
+    persist(|| store.ready()).await;
     observe(&store, &impatient()).await;
     win(
         &store,

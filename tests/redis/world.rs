@@ -51,8 +51,8 @@ pub(crate) async fn observe(
     store: &RedisStore,
     caller: &Caller,
 ) -> soloist::store::Answered<soloist::store::Observation> {
-    let answered = store.observe(caller, &info(), Scope::Overdue).await;
-    answered.expect("a server that answers")
+    let info = info();
+    persist(|| store.observe(caller, &info, Scope::Overdue)).await
 }
 
 pub(crate) fn info() -> ReplicaInfo {
@@ -149,23 +149,44 @@ pub(crate) fn printed(text: &[u8]) -> Output {
     }
 }
 
-/// How long the tests here wait for a server that comes back.
-const RETURN_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long the tests here wait for a server that comes back. A Sentinel that a busy machine kept from
+/// its work for two seconds does nothing for half a minute (its "tilt mode").
+const RETURN_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Sends again until the store can be reached. Refusals are no reason to send again.
 pub(crate) async fn persist<T, F: Future<Output = Result<T, StoreError>>>(
-    mut send: impl FnMut() -> F,
+    send: impl FnMut() -> F,
 ) -> T {
+    let told = answered(send).await;
+    told.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What is told to who sends again until the store can be reached.
+pub(crate) async fn answered<T, F: Future<Output = Result<T, StoreError>>>(
+    mut send: impl FnMut() -> F,
+) -> Result<T, StoreError> {
     let patience = tokio::time::Instant::now() + RETURN_TIMEOUT;
     loop {
         match send().await {
-            Ok(answer) => return answer,
             Err(StoreError::Unreachable { .. }) if tokio::time::Instant::now() < patience => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            Err(error) => panic!("{error}"),
+            told => return told,
         }
     }
+}
+
+/// Sends again until it fails in all these words: on a busy machine, it may fail for want of an answer
+/// first. Nothing else is right.
+pub(crate) async fn fails_as<T: std::fmt::Debug, F: Future<Output = Result<T, StoreError>>>(
+    words: &[&str],
+    mut send: impl FnMut() -> F,
+) {
+    until(&words.concat(), async || {
+        let error = send().await.expect_err("it has to fail").to_string();
+        words.iter().all(|word| error.contains(word)).then_some(())
+    })
+    .await;
 }
 
 /// Looks again and again, for as long as a server may take to come back.

@@ -1,6 +1,6 @@
 //! Jobs that do what no job should: none of it keeps anything of them alive, or its end untold.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::*;
 
@@ -142,16 +142,21 @@ fn processes_of(uid: u32) -> usize {
 async fn a_fork_bomb_is_ended_by_its_timeout() {
     const UID: u32 = 54_321;
     let bench = Bench::new();
-    let Some(job) = limited(&bench, UID, "exec perl -e 'fork while 1'") else {
+    let anybody = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(bench.dir.path(), anybody).unwrap();
+    // Whoever can't have a child any more writes that down.
+    let bomb = format!(
+        "exec perl -e '$full = shift; while (1) {{ defined fork or -e $full or \
+         open $to, \">\", $full and print $to \"full\\n\" and close $to }}' {}",
+        bench.path("full").display()
+    );
+    let Some(mut job) = limited(&bench, UID, &bomb) else {
         return;
     };
+    // Until then it goes off, also on a busy machine.
+    job.timeout = Some(Duration::from_secs(2));
     let trial = start(&bench, job);
-    within_limit(async {
-        while processes_of(UID) < 100 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    })
-    .await;
+    bench.line_in("full").await;
     assert_eq!(trial.ended().await.how, EndedHow::TimedOut);
     assert_eq!(processes_of(UID), 0, "processes of it live on");
 }

@@ -4,6 +4,9 @@ use std::time::Instant;
 
 use super::*;
 
+/// A timeout before which a shell has read its first line, also on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Ends with 42 when it is told to, and not before.
 const OBEYS: &str = "trap 'exit 42' TERM; echo $$ >pid; while :; do sleep 0.01; done";
 /// Ends when it is killed.
@@ -13,15 +16,15 @@ const IGNORES: &str = "trap '' TERM; echo $$ >pid; while :; do sleep 0.01; done"
 async fn a_job_over_its_timeout_that_heeds_term_has_timed_out_and_nothing_else() {
     let bench = Bench::new();
     let mut job = bench.shell(OBEYS);
-    job.timeout = Some(SHORT);
+    job.timeout = Some(TIMEOUT);
     let started = Instant::now();
     let ending = bench.run(job).await;
-    assert!(started.elapsed() >= SHORT, "ended before its time");
+    assert!(started.elapsed() >= TIMEOUT, "ended before its time");
     assert_eq!(ending.how, EndedHow::TimedOut);
     assert_eq!(ending.detail.exit_code, Some(42));
     assert_eq!(
         reason_of(&ending),
-        "ran over its timeout of 100ms: exited with code 42"
+        "ran over its timeout of 2s: exited with code 42"
     );
 }
 
@@ -29,10 +32,10 @@ async fn a_job_over_its_timeout_that_heeds_term_has_timed_out_and_nothing_else()
 async fn a_job_over_its_timeout_that_ignores_term_is_killed_after_its_grace() {
     let bench = Bench::new();
     let mut job = bench.shell(IGNORES);
-    (job.timeout, job.kill_grace) = (Some(SHORT), SHORT);
+    (job.timeout, job.kill_grace) = (Some(TIMEOUT), SHORT);
     let started = Instant::now();
     let ending = bench.run(job).await;
-    assert!(started.elapsed() >= 2 * SHORT, "had no grace");
+    assert!(started.elapsed() >= TIMEOUT + SHORT, "had no grace");
     assert_eq!(
         (ending.how, ending.detail.signal),
         (EndedHow::TimedOut, Some(9))
@@ -93,7 +96,7 @@ async fn a_stop_shortens_the_grace_of_a_timeout_and_leaves_the_cause() {
     let bench = Bench::new();
     let script = "trap 'echo told >told' TERM; while :; do sleep 0.01; done";
     let mut job = bench.shell(script);
-    job.timeout = Some(SHORT);
+    job.timeout = Some(TIMEOUT);
     let trial = bench.start(job);
     bench.line_in("told").await;
     trial.running.kill_now();
@@ -108,7 +111,7 @@ async fn a_stop_shortens_the_grace_of_a_timeout_and_leaves_the_cause() {
 async fn a_stop_never_lengthens_the_grace_of_a_timeout() {
     let bench = Bench::new();
     let mut job = bench.shell("trap 'echo told >told' TERM; while :; do sleep 0.01; done");
-    (job.timeout, job.kill_grace) = (Some(SHORT), 5 * SHORT);
+    (job.timeout, job.kill_grace) = (Some(TIMEOUT), TIMEOUT);
     let trial = bench.start(job);
     bench.line_in("told").await;
     trial.running.stop(LONG);

@@ -208,6 +208,8 @@ async fn a_relative_program_is_taken_from_a_relative_working_directory_once() {
         std::env::current_dir().unwrap(),
         PathBuf::from(env!("CARGO_MANIFEST_DIR"))
     );
+    // What cargo builds may be elsewhere.
+    std::fs::create_dir_all("target").unwrap();
     let target = tempfile::tempdir_in("target").unwrap();
     let script = "ln -s /bin/true here";
     let mut job = bench.shell(script);

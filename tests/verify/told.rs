@@ -37,6 +37,8 @@ fn of_one_that_is_killed_no_process_is_left() {
     let (place, server) = (Place::new(), server_with_data());
     let started = place.start(&server.url(), &["--duration", "60s", "--replicas", "3"]);
     place.wait_for_processes(7);
+    // They start before there is a key of theirs.
+    place.wait_for_lines(1);
     started.signal(Signal::KILL);
     started.wait();
     place.wait_until_empty();

@@ -158,12 +158,19 @@ pub(crate) async fn why_an_attempt_began_late_is_told_while_it_runs_and_by_its_l
     assert_eq!(last.late, Some(Late::Room));
     a.release(&release(&claim, &grant, Outcome::Succeeded))
         .await;
-    let mut prompt = anew(&claim);
-    prompt.occurrence.scheduled_at = b.observe(Scope::Overdue).await.now;
-    a.run(&prompt, Outcome::Succeeded).await;
-    let lines = b.history(Some(&job("report"))).await;
-    let late: Vec<_> = lines.iter().map(|line| line.detail.late).collect();
-    assert_eq!(late, [None, Some(Late::Room)], "what was prompt needs none");
+    // A slow machine may need some tries to be prompt.
+    loop {
+        let mut prompt = anew(&claim);
+        prompt.occurrence.scheduled_at = b.observe(Scope::Overdue).await.now;
+        a.run(&prompt, Outcome::Succeeded).await;
+        let mut lines = b.history(Some(&job("report"))).await;
+        assert_eq!(lines.pop().and_then(|line| line.detail.late), last.late);
+        let newest = &lines[0];
+        if newest.started_at <= newest.scheduled_at + LATE_AFTER {
+            assert_eq!(newest.detail.late, None, "what was prompt needs none");
+            return;
+        }
+    }
 }
 
 pub(crate) async fn all_history_can_be_asked_for_and_none_of_it<F: Fixture>(bench: &Bench<F>) {

@@ -15,6 +15,9 @@ pub(crate) trait Ground: Sized + Send + Sync + 'static {
     /// Whether news name the hold whose turn it is. Else all who wait are told to look.
     const TELLS_WHO: bool = true;
 
+    /// Whether several servers tell the same news, so that one may be heard twice.
+    const REPEATS_NEWS: bool = false;
+
     /// Makes it.
     async fn new() -> Self;
 

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::ground::Ground;
 use crate::bench::PATIENCE;
+use crate::fixtures::persistent::Persistent;
 
 pub(crate) const NAMESPACE: &str = "shop";
 
@@ -169,10 +170,10 @@ impl<G: Ground> Scene<G> {
     }
 }
 
-/// A way into a place that grants at once: what it is new to opens a window without grants, of no length
+/// A way into a place that grants at once, and that a busy machine does not close: what it is new to opens a window without grants, of no length
 /// for a caller that has nothing to wait for.
 async fn way<G: Ground>(ground: &G, namespace: &str) -> Arc<dyn LeaseStore> {
-    let way = ground.way(namespace).await;
+    let way = Arc::new(Persistent(ground.way(namespace).await));
     way.ready().await.expect("the store can be used");
     let nothing = LeaseRequest::Release {
         hold: hold(u128::MAX, &["nothing"]),

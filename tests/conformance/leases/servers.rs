@@ -116,11 +116,13 @@ fn allowed_in_cluster(namespace: &str) -> Vec<String> {
 
 /// A kind of servers: its name, and how they are made.
 macro_rules! ground {
-    ($(#[$doc:meta])* $kind:ident, $rule:expr, $make:expr) => {
+    ($(#[$doc:meta])* $kind:ident, $rule:expr, $make:expr $(, repeats_news: $repeats:expr)?) => {
         $(#[$doc])*
         pub(crate) struct $kind(Turn);
 
         impl Ground for $kind {
+            $(const REPEATS_NEWS: bool = $repeats;)?
+
             async fn new() -> Self {
                 static SERVERS: OnceCell<Servers> = OnceCell::const_new();
                 Self(Turn::of(&SERVERS, $make, $rule).await)
@@ -214,5 +216,5 @@ ground! {
 }
 ground! {
     /// Three that know nothing of each other.
-    Majority, Some(allowed), majority
+    Majority, Some(allowed), majority, repeats_news: true
 }

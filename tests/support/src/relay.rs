@@ -9,6 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
+/// How long it is waited for a request.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Of what was sent, so much is kept to look for a needle in.
 const NEEDLE_LIMIT: usize = 256;
 
@@ -267,8 +270,27 @@ impl Relay {
     }
 
     /// Waits until such a request has come.
+    ///
+    /// # Panics
+    ///
+    /// When none comes.
     pub fn wait_until_cut(&self) {
-        self.gate.wait_while(|state| state.trap.is_some());
+        let state = self.gate.state.lock();
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        let waits = |state: &mut State| state.trap.is_some();
+        let waited = self.gate.changed.wait_timeout_while(state, PATIENCE, waits);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let sprung = state.trap.is_none();
+        drop(state);
+        assert!(sprung, "no such request within {PATIENCE:?}");
+    }
+
+    /// Whether such a request has come.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        let state = self.gate.state.lock();
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        state.trap.is_none()
     }
 
     /// All goes on, with what was held back first.

@@ -103,12 +103,14 @@ fn turn(id: u128) -> StoreEvent {
     StoreEvent::Turn(Uuid::from_u128(id))
 }
 
-/// Whoever is told of a turn in between is told before the mark is.
+/// Whoever is told of a turn in between is told before the mark is. Each hold waits but once: a turn that
+/// was heard before is one that another server tells late.
 pub(crate) async fn those_whose_turn_it_is_are_told_and_nobody_else<G: Ground>(scene: Scene<G>) {
     let mut events = scene.events();
     let (holder, one, two) = (hold(1, &["a"]), shared(2, &["a"]), shared(3, &["a"]));
-    let alone = hold(4, &["a"]);
-    let next = async |mark: u128, events: &mut _| {
+    let (alone, last) = (hold(4, &["a"]), shared(5, &["a"]));
+    let mut before = Vec::new();
+    let mut next = async |mark: u128, events: &mut _| {
         let (had, wanted) = (hold(mark + 100, &["mark"]), hold(mark, &["mark"]));
         assert!(scene.is_granted(&had).await);
         scene.busy(&wanted).await;
@@ -116,6 +118,10 @@ pub(crate) async fn those_whose_turn_it_is_are_told_and_nobody_else<G: Ground>(s
         let mut told = Vec::new();
         loop {
             let event = hears(events).await;
+            if G::REPEATS_NEWS && before.contains(&event) {
+                continue;
+            }
+            before.push(event);
             if event == turn(mark) || !G::TELLS_WHO {
                 scene.releases(&wanted).await;
                 return told;
@@ -146,9 +152,9 @@ pub(crate) async fn those_whose_turn_it_is_are_told_and_nobody_else<G: Ground>(s
     scene.releases(&two).await;
     assert_eq!(next(14, &mut events).await, [turn(4)]);
     // Who gives up waiting makes way.
-    assert_eq!(scene.busy(&one).await.ahead, 1);
+    assert_eq!(scene.busy(&last).await.ahead, 1);
     scene.releases(&alone).await;
-    assert_eq!(next(15, &mut events).await, [turn(2)]);
+    assert_eq!(next(15, &mut events).await, [turn(5)]);
 }
 
 /// That a line has an end is a rule (`store::leases`), and takes long to come to.
