@@ -7,8 +7,8 @@
 //!                                        ▲     ├─▶ refused, too late ─▶ logged, counted
 //!                                        └ wait┴─ fails
 //! ```
-//! What is of one job goes to a receiver one by one, in order: a recovery that overtook its failure
-//! would leave an incident open for ever.
+//! What this replica has to say of one job goes to a receiver one by one, in order: a recovery that
+//! overtook its failure would leave an incident open for ever.
 //!
 //! Must never: hold up the scheduler, keep a job from running, or log an address beyond its host.
 
@@ -31,6 +31,7 @@ use crate::config::{Config, Target};
 use crate::scheduler::job::JobName;
 use crate::scheduler::lease::{RunId, Topic};
 use crate::scheduler::request::Template;
+use crate::scheduler::time::BootTime;
 
 /// What waits for one target at most.
 const TARGET_LIMIT: usize = 200;
@@ -83,11 +84,17 @@ impl Parcel {
     }
 }
 
-impl OfJob for Parcel {
+/// A parcel, and since when it is to be delivered.
+struct Taken {
+    parcel: Parcel,
+    since: BootTime,
+}
+
+impl OfJob for Taken {
     fn job(&self) -> &JobName {
-        match self {
-            Self::News { message, .. } => &message.job,
-            Self::Ping(ping) => &ping.job,
+        match &self.parcel {
+            Parcel::News { message, .. } => &message.job,
+            Parcel::Ping(ping) => &ping.job,
         }
     }
 }
@@ -111,7 +118,7 @@ pub(super) struct Courier {
     pub(super) unwritten: watch::Sender<usize>,
     /// The replica is about to end.
     pub(super) closing: watch::Sender<bool>,
-    queues: Mutex<HashMap<Receiver, Arc<Queue<Parcel>>>>,
+    queues: Mutex<HashMap<Receiver, Arc<Queue<Taken>>>>,
     /// News of which the ledger has not been told that people know them.
     news: Mutex<HashSet<(RunId, Topic)>>,
     tries: Arc<Semaphore>,
@@ -166,12 +173,14 @@ impl Courier {
     pub(super) fn take(self: &Arc<Self>, receiver: Receiver, parcel: Parcel) {
         self.open.send_modify(|open| *open += 1);
         let queue = self.queue(&receiver);
-        if let Some(dropped) = queue.push(parcel) {
-            self.end(&receiver, &dropped, Fate::Dropped, "too many wait for it");
+        let since = self.clock.boot();
+        if let Some(dropped) = queue.push(Taken { parcel, since }) {
+            let why = "too many wait for it";
+            self.end(&receiver, &dropped.parcel, Fate::Dropped, why);
         }
     }
 
-    fn queue(self: &Arc<Self>, receiver: &Receiver) -> Arc<Queue<Parcel>> {
+    fn queue(self: &Arc<Self>, receiver: &Receiver) -> Arc<Queue<Taken>> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(queue) = queues.get(receiver) {
             return Arc::clone(queue);
@@ -187,9 +196,9 @@ impl Courier {
             let receiver = receiver.clone();
             tokio::spawn(async move {
                 loop {
-                    let parcel = queue.pop().await;
-                    let job = parcel.job().clone();
-                    courier.deliver(&receiver, parcel).await;
+                    let taken = queue.pop().await;
+                    let job = taken.job().clone();
+                    courier.deliver(&receiver, taken).await;
                     queue.is_over(&job);
                 }
             });
@@ -197,14 +206,15 @@ impl Courier {
         queue
     }
 
-    /// Tries until somebody takes it, or it is of no use any more.
-    async fn deliver(self: &Arc<Self>, receiver: &Receiver, parcel: Parcel) {
+    /// Tries until somebody takes it, or it is of no use any more: once at least, however long it has
+    /// waited for its turn.
+    async fn deliver(self: &Arc<Self>, receiver: &Receiver, taken: Taken) {
+        let Taken { parcel, since } = taken;
         let patience = match parcel {
             Parcel::News { .. } => PATIENCE,
             Parcel::Ping(_) => PING_PATIENCE,
         };
         let parcel = Arc::new(parcel);
-        let begun = self.clock.boot();
         let mut failures = 0;
         loop {
             if !parcel.is_of_use() {
@@ -215,7 +225,7 @@ impl Courier {
             let Err(trouble) = tried else {
                 return self.end(receiver, &parcel, Fate::Delivered, "");
             };
-            let spent = self.clock.boot().saturating_since(begun);
+            let spent = self.clock.boot().saturating_since(since);
             let dice = uuid::Uuid::new_v4().into_bytes()[0];
             let wait = trouble.wait(failures, dice, patience.saturating_sub(spent));
             let Some(wait) = wait else {

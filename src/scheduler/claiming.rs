@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::claims::Asked;
 use super::job::{JobName, OnCrash};
 use super::lease::{Claim, ClaimAnswer, Grant, LATE_AFTER, Late, Origin, RunId, Scope};
-use super::table::Due;
+use super::table::{Due, UNPLACED_DELAY};
 use super::time::{BootTime, Timestamp};
 use super::{Attempt, CallResult, Effect, Notice, Purpose, Scheduler};
 
@@ -130,6 +130,9 @@ impl Scheduler {
     /// How long this replica lets others go first with a claim that was answered, and is sent
     /// again.
     fn turn(&self, claim: &Claim) -> Duration {
+        if claim.unplaced {
+            return UNPLACED_DELAY;
+        }
         let entry = self.table.entry(&claim.occurrence.job);
         entry.map_or(Duration::ZERO, |entry| {
             self.placement

@@ -202,7 +202,8 @@ impl<'r> Draft<'r> {
         if record.token > FencingToken::MAX {
             return Err(Fault::TokensUsedUp);
         }
-        self.set_text(job, record.to_text(), record.agenda())
+        let now = Timestamp::from_millis(self.reading.clock_us.div_euclid(1000));
+        self.set_text(job, record.to_text(), record.agenda(now))
     }
 
     /// What stands under a name from now on. It hangs on what stood there, too.

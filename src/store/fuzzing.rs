@@ -305,5 +305,8 @@ fn looks(job: &JobName, record: &Record, reading: &Reading) {
         let _ = shown::shown(&records, scope, now);
     }
     let _ = shown::untold(&records, now);
-    let _ = (record.agenda(), record.to_state(job));
+    let _ = (
+        record.agenda(Timestamp::from_millis(0)),
+        record.to_state(job),
+    );
 }

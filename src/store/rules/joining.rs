@@ -1,7 +1,5 @@
 //! Jobs that come after others: what the end of an occurrence means for them.
 
-use std::time::Duration;
-
 use super::Call;
 use super::due::WAITING_LIMIT;
 use super::enrolling::nobody;
@@ -71,16 +69,14 @@ impl Step<'_, '_> {
 
     /// All before it have succeeded: it may run.
     fn follow(&mut self, dependent: &Dependent, at: Timestamp) {
-        let mut scheduled_at = at;
-        // A trigger may have been given, or a run by hand begun, in that very millisecond. Of two
-        // with one instant the second would never start.
-        while let Some(origin) = self.origin_at(scheduled_at) {
-            if origin == Origin::After {
-                // A store that has lost an end may hear of it again.
-                return;
-            }
-            scheduled_at = scheduled_at + Duration::from_millis(1);
-        }
+        let scheduled_at = match self.origin_at(at) {
+            None => at,
+            // A store that has lost an end may hear of it again.
+            Some(Origin::After) => return,
+            // A trigger was given, or a run by hand begun, in that very millisecond. Of two with one
+            // instant the second would never start.
+            Some(_) => self.free_instant_from(at),
+        };
         let parents: Vec<_> = dependent.after.iter().map(JobName::as_str).collect();
         let one = Waiting {
             scheduled_at,
@@ -144,6 +140,8 @@ impl Step<'_, '_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::scheduler::lease::{Dependents, Retention};
     use crate::store::rules::record::Current;

@@ -40,6 +40,7 @@ use std::time::Duration;
 
 use super::Caller;
 
+mod agenda;
 mod claiming;
 mod defining;
 mod due;

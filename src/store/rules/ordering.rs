@@ -16,6 +16,9 @@ use crate::scheduler::time::Timestamp;
 /// occurrence that they made.
 const TRIGGERS_REMEMBERED: usize = 8;
 
+/// From one instant to the next that differs.
+const TICK: Duration = Duration::from_millis(1);
+
 impl Call<'_> {
     /// See [`super::super::Store::order`].
     pub(in crate::store) fn order(
@@ -74,14 +77,18 @@ impl Step<'_, '_> {
         OrderAnswer::Triggered { scheduled_at }
     }
 
-    /// An instant that no other occurrence of the job has: not a whole second, which only the
-    /// schedule's are, and after all that were triggered before.
+    /// An instant for a trigger: after all that were triggered before.
     fn free_instant(&self) -> Timestamp {
-        let tick = Duration::from_millis(1);
-        let newest = self.record.triggered.last().map(|(_, at)| *at + tick);
-        let mut at = newest.map_or(self.now(), |newest| newest.max(self.now()));
+        let newest = self.record.triggered.last().map(|(_, at)| *at + TICK);
+        let now = self.now();
+        self.free_instant_from(newest.map_or(now, |newest| newest.max(now)))
+    }
+
+    /// The first instant from there on that no other occurrence of the job has: not a whole second,
+    /// which only the schedule's are.
+    pub(super) fn free_instant_from(&self, mut at: Timestamp) -> Timestamp {
         while at.as_millis().rem_euclid(1000) == 0 || self.is_taken(at) {
-            at = at + tick;
+            at = at + TICK;
         }
         at
     }

@@ -18,8 +18,8 @@ use super::telling::Alert;
 use super::{is_of_before, text};
 use crate::scheduler::job::{JobName, OnCrash};
 use crate::scheduler::lease::{
-    AttemptDetail, Cause, Closing, FencingToken, Force, Held, Late, Lineage, Occurrence, Opening,
-    Origin, Outcome, Replica, RunId, Sighting, StopOrder,
+    AttemptDetail, Cause, Closing, FencingToken, Force, Held, Late, Lineage, Occurrence, Origin,
+    Outcome, Replica, RunId, Sighting, StopOrder,
 };
 use crate::scheduler::time::Timestamp;
 
@@ -230,7 +230,7 @@ impl Slot {
     }
 
     /// When somebody should look at it; never where it is over.
-    fn agenda(&self) -> Option<Timestamp> {
+    pub(super) fn agenda(&self) -> Option<Timestamp> {
         match self.state {
             State::Idle => Some(self.since),
             State::Running | State::Again(_) => Some(self.deadline),
@@ -297,74 +297,6 @@ impl Record {
     pub(in crate::store) fn open(&self) -> Option<&Current> {
         self.current.as_ref().filter(|current| current.is_open())
     }
-
-    /// When somebody should look at the record next: a lease of it runs out, or something of it
-    /// may be claimed. None: nothing is to be done until somebody asks for something.
-    pub(in crate::store) fn agenda(&self) -> Option<Timestamp> {
-        self.instants().min()
-    }
-
-    /// The same of what is to come after an instant.
-    pub(in crate::store) fn next_instant(&self, after: Timestamp) -> Option<Timestamp> {
-        self.instants().filter(|at| *at > after).min()
-    }
-
-    fn instants(&self) -> impl Iterator<Item = Timestamp> {
-        let slots = self.current.iter().flat_map(|current| &current.slots);
-        let turn = self.waiting.first().filter(|_| self.open().is_none());
-        let undecided = self.waiting.iter().filter(|one| !one.queued);
-        let expiring = self.waiting.iter().filter_map(|one| one.start_by);
-        slots
-            .filter_map(Slot::agenda)
-            .chain(turn.map(|one| one.since))
-            .chain(undecided.map(|one| one.since))
-            .chain(expiring.map(|at| at + Duration::from_millis(1)))
-            .chain(self.alert.as_ref().and_then(Alert::agenda))
-    }
-
-    /// The leases of the job that run out by `until`.
-    pub(in crate::store) fn leases(&self, until: Timestamp) -> impl Iterator<Item = Held> {
-        let current = self.current.iter();
-        current.flat_map(move |current| {
-            let slots = current.slots.iter().enumerate();
-            slots
-                .filter(move |(_, slot)| slot.state == State::Running && slot.deadline <= until)
-                .filter_map(|(shard, _)| current.held(shard))
-        })
-    }
-
-    /// What anybody may claim at `now`.
-    pub(in crate::store) fn openings(&self, job: &JobName, now: Timestamp) -> Vec<Opening> {
-        let mut openings = Vec::new();
-        if let Some(current) = &self.current {
-            let slots = current.slots.iter().enumerate();
-            let free = slots.filter(|(_, slot)| slot.is_free(now));
-            openings.extend(free.map(|(shard, slot)| Opening {
-                occurrence: occurrence(job, current.scheduled_at),
-                origin: current.origin,
-                shard: u32::try_from(shard).unwrap_or(u32::MAX),
-                shards: u32::try_from(current.slots.len()).ok(),
-                failed_on: slot.failed_on(),
-                expired: false,
-            }));
-        }
-        // Whoever claims one of them has the fate of the others settled with it.
-        let expired = |one: &&Waiting| one.start_by.is_some_and(|until| now > until);
-        let turn = match self.open() {
-            None => self.waiting.first(),
-            Some(_) => self.waiting.iter().find(|one| !one.queued),
-        };
-        let first_expired = self.waiting.iter().find(expired);
-        openings.extend(turn.or(first_expired).map(|one| Opening {
-            occurrence: occurrence(job, one.scheduled_at),
-            origin: one.origin,
-            shard: 0,
-            shards: None,
-            failed_on: None,
-            expired: first_expired.is_some(),
-        }));
-        openings
-    }
 }
 
 impl Slot {
@@ -378,13 +310,13 @@ impl Slot {
         }
     }
 
-    fn failed_on(&self) -> Option<Uuid> {
+    pub(super) fn failed_on(&self) -> Option<Uuid> {
         // One that hands over may be the very one that can't run it.
         matches!(self.state, State::Again(_)).then_some(self.holder.id)
     }
 }
 
-fn occurrence(job: &JobName, scheduled_at: Timestamp) -> Occurrence {
+pub(super) fn occurrence(job: &JobName, scheduled_at: Timestamp) -> Occurrence {
     Occurrence {
         job: job.clone(),
         scheduled_at,

@@ -22,7 +22,10 @@ impl Step<'_, '_> {
         }
         self.drop_forgotten(claim);
         self.drop_expired(claim);
-        self.apply_policy(claim);
+        if !claim.unplaced {
+            // Where it can't run, nothing makes way for it.
+            self.apply_policy(claim);
+        }
         self.grant_turn(claim)
     }
 

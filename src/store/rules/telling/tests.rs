@@ -229,7 +229,7 @@ fn news_whose_teller_vanished_are_another_replicas_to_tell_and_one_of_them_gets_
     };
     assert_eq!(untold(&world), []);
     assert_eq!(
-        world.record.as_ref().unwrap().agenda(),
+        world.record.as_ref().unwrap().agenda(world.now),
         Some(world.now + TELLING_TTL)
     );
     world.wait(TELLING_TTL);
@@ -256,7 +256,7 @@ fn news_whose_teller_vanished_are_another_replicas_to_tell_and_one_of_them_gets_
     assert_eq!(untold(&world), []);
     delivery.step = DeliveryStep::Done;
     assert!(deliver(&mut world, &delivery));
-    assert_eq!(world.record.as_ref().unwrap().agenda(), None);
+    assert_eq!(world.record.as_ref().unwrap().agenda(world.now), None);
     delivery.step = DeliveryStep::GoesOn;
     assert!(!deliver(&mut world, &delivery), "they are told");
 }
@@ -268,7 +268,7 @@ fn news_that_nobody_told_for_days_come_up_again_and_hide_nothing_of_their_job() 
     world.wait(HOUR * 48);
     world.granted();
     let record = world.record.as_ref().unwrap();
-    assert_eq!(record.agenda(), Some(world.now));
+    assert_eq!(record.agenda(world.now), Some(world.now));
     let job = JobName::new("report").unwrap();
     let untold = record.alert.as_ref().unwrap().untold(&job, world.now);
     assert_eq!(untold.count(), 1);

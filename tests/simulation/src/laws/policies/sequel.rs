@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use soloist::scheduler::EndedHow;
 use soloist::scheduler::lease::Origin;
+use soloist::scheduler::policy::Concurrency;
 
 use super::*;
 
@@ -130,6 +131,11 @@ fn what_comes_after_and_has_no_place_is_recorded_and_keeps_nothing_waiting() {
         let second = Job {
             run_on: zone("nowhere"),
             starting_deadline: seconds(20),
+            // Nobody who can't run it makes way for it.
+            concurrency: match seed % 2 {
+                0 => Concurrency::Forbid,
+                _ => Concurrency::Replace,
+            },
             ..after("second", &["first"])
         };
         let jobs = vec![job("first", "*/10 * * * * *"), second];
@@ -144,9 +150,19 @@ fn what_comes_after_and_has_no_place_is_recorded_and_keeps_nothing_waiting() {
             assert_eq!((outcome, cause), placement, "of second {second}");
         }
         assert!(runs(&world, "second").is_empty());
-        // Once there is a place, what was asked for runs in it.
+        // Once there is a place, what was asked for runs in it, or makes way for what is newer.
         world.start_with(zone("nowhere"), None);
         world.run_for(seconds(5));
+        if seed % 2 == 1 {
+            let ends = lines(&world, "second");
+            let asked = ends
+                .iter()
+                .find(|line| line.detail.origin == Origin::Trigger);
+            let fate = asked.map(|line| (line.outcome, line.detail.cause));
+            let replaced = (Outcome::Skipped, Some(Cause::Replaced));
+            assert_eq!(fate, Some(replaced), "{world:?}");
+            return;
+        }
         let origins: Vec<_> = lines(&world, "second")
             .iter()
             .filter(|line| line.outcome == Outcome::Succeeded)
