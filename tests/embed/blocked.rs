@@ -112,9 +112,9 @@ fn compute_for_longer() -> Result<(), String> {
         }
         thread::sleep(Duration::from_millis(50));
     }
-    over.send(true).unwrap();
+    over.send(true).expect("programs");
     for program in programs {
-        program.join().unwrap();
+        program.join().expect("no panic");
     }
 
     let computed = seen.of("compute");
