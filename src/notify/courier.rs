@@ -45,6 +45,9 @@ const PING_LIMIT: usize = 20;
 /// How long a ping is tried: later ones say more.
 const PING_PATIENCE: Duration = Duration::from_secs(120);
 
+/// How long anything is tried at least, however long it has waited for its turn.
+const LEAST_PATIENCE: Duration = Duration::from_secs(60);
+
 /// The longest that one try may take, whatever the receiver does.
 const TRY_LIMIT: Duration = Duration::from_secs(60);
 
@@ -206,8 +209,7 @@ impl Courier {
         queue
     }
 
-    /// Tries until somebody takes it, or it is of no use any more: once at least, however long it has
-    /// waited for its turn.
+    /// Tries until somebody takes it, or it is of no use any more.
     async fn deliver(self: &Arc<Self>, receiver: &Receiver, taken: Taken) {
         let Taken { parcel, since } = taken;
         let patience = match parcel {
@@ -215,6 +217,7 @@ impl Courier {
             Parcel::Ping(_) => PING_PATIENCE,
         };
         let parcel = Arc::new(parcel);
+        let begun = self.clock.boot();
         let mut failures = 0;
         loop {
             if !parcel.is_of_use() {
@@ -225,9 +228,11 @@ impl Courier {
             let Err(trouble) = tried else {
                 return self.end(receiver, &parcel, Fate::Delivered, "");
             };
-            let spent = self.clock.boot().saturating_since(since);
+            let now = self.clock.boot();
+            let left = patience.saturating_sub(now.saturating_since(since));
+            let least = LEAST_PATIENCE.saturating_sub(now.saturating_since(begun));
             let dice = uuid::Uuid::new_v4().into_bytes()[0];
-            let wait = trouble.wait(failures, dice, patience.saturating_sub(spent));
+            let wait = trouble.wait(failures, dice, left.max(least));
             let Some(wait) = wait else {
                 return self.end(receiver, &parcel, Fate::Failed, &trouble.cause);
             };

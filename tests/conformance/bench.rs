@@ -179,19 +179,29 @@ impl Peer {
     }
 }
 
-/// Sends again what a busy server was too slow to answer, as replicas do: it is done once.
+/// So soon nobody was waited for in vain.
+const QUICK: Duration = Duration::from_millis(300);
+
+/// Sends again what a busy server was too slow to answer, as replicas do: it is done once. A server that is
+/// well and is said to be away at once is none of these; where many write the same, one may have to be
+/// asked again.
 pub(crate) async fn persist<T, F>(mut send: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
     let begun = Instant::now();
     loop {
-        match send().await {
-            Err(StoreError::Unreachable { .. }) if begun.elapsed() < PATIENCE => {
-                tokio::time::sleep(STEP).await;
-            }
-            told => return told,
+        let sent = Instant::now();
+        let told = send().await;
+        let Err(error @ StoreError::Unreachable { .. }) = &told else {
+            return told;
+        };
+        let crossed = error.to_string().contains("kept changing");
+        let was_slow = crossed || sent.elapsed() > QUICK;
+        if !was_slow || begun.elapsed() > PATIENCE {
+            return told;
         }
+        tokio::time::sleep(STEP).await;
     }
 }
 

@@ -94,14 +94,14 @@ async fn three_job_schedulers() -> Result<(), String> {
     let lines = fleet[0].history(None, 100).await.expect("the ledger");
     let newest = lines.iter().map(|line| line.scheduled_at).max();
     let mut notes = notes.all();
+    let instants: BTreeSet<&str> = notes.iter().map(|note| instant_of(note)).collect();
+    assert_eq!(instants.len(), notes.len(), "more than once: {notes:#?}");
     // One that has begun since has no line yet.
     let is_over = |note: &String| instant_of(note).parse().ok() <= newest;
     notes.retain(is_over);
     for scheduler in fleet {
         scheduler.shutdown().await.expect("it ends");
     }
-    let instants: BTreeSet<&str> = notes.iter().map(|note| instant_of(note)).collect();
-    assert_eq!(instants.len(), notes.len(), "more than once: {notes:#?}");
     let all = by_instant(&lines);
     all_succeeded(&all)?;
     if all.len() < 6 || notes.len() != all.len() {

@@ -9,7 +9,7 @@ use soloist::leases::AcquireError;
 use test_support::machine::{while_it_runs, while_it_runs_async};
 use test_support::redis::{RedisServer, fresh_namespace};
 
-use crate::{LONG, client, has, is_kept};
+use crate::{LONG, client, has, is_kept, is_kept_alone};
 
 const TTL: Duration = Duration::from_millis(2500);
 
@@ -48,8 +48,7 @@ async fn block_the_only_thread() -> Result<(), String> {
     let other = std::thread::spawn(somebody_else(server.url(), namespace, "a"));
     // Nothing on this runtime has a turn meanwhile.
     let got_it = other.join().expect("no panic");
-    is_kept(&lease)?;
-    assert!(!got_it, "two have it");
+    is_kept_alone(&lease, got_it)?;
     Ok(())
 }
 
@@ -102,8 +101,7 @@ fn end_the_runtime() -> Result<(), String> {
     });
     drop(opened_on);
     let got_it = somebody_else(server.url(), namespace.clone(), "a")();
-    is_kept(&lease)?;
-    assert!(!got_it, "two have it");
+    is_kept_alone(&lease, got_it)?;
     runtime().block_on(lease.release());
     assert!(
         somebody_else(server.url(), namespace, "a")(),

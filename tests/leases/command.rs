@@ -91,6 +91,7 @@ fn below_itself_it_is_let_in_again_to_what_it_has_and_to_nothing_else() {
     );
     let script = format!(
         "outer=$SOLOIST_FENCING_TOKEN
+         trap 'rm -f has' EXIT
          {lock} a -w 0s -- sh -c 'echo $SOLOIST_FENCING_TOKEN; {lock} b -w 0s -- true' > inner || exit 2
          test \"$(cat inner)\" = \"$outer\" || exit 3
          {lock} c -- {lock} c a -w 0s -- echo \"both of them\" || exit 4

@@ -34,6 +34,13 @@ fn is_kept(lease: &Lease) -> Result<(), String> {
     lease.check().map_err(|lost| lost.to_string())
 }
 
+/// Whether nobody else was granted what is held; where somebody was, it was lost by then.
+fn is_kept_alone(lease: &Lease, granted_to_another: bool) -> Result<(), String> {
+    let held = is_kept(lease);
+    assert!(!granted_to_another || held.is_err(), "two have it");
+    held
+}
+
 /// Returns when at least so many wait for the first of all names.
 async fn until_so_many_wait(client: &Leases, count: usize) {
     let looking = async {

@@ -1,7 +1,7 @@
 //! Steps whose writes are held back on their way, and what has changed when they arrive.
 
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use soloist::scheduler::lease::{
     Claim, ClaimAnswer, FencingToken, Grant, Outcome, ReleaseAnswer, RunId,
@@ -18,6 +18,9 @@ use uuid::Uuid;
 use crate::world::{
     caller, claim, job, just_due, now, persist, printed, release, renewal, store_in, until, win,
 };
+
+/// How long a call is sent again until it gets as far as it is to.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server with two ways in: one that may be cut, and one that may not.
 struct Crossing {
@@ -138,7 +141,9 @@ async fn give_up(
     let mut caller = caller("cut-off");
     crossing.relay.cut_at_request(&claims[0].run_id.to_string());
     // A busy machine may have it end before it came to write.
+    let patience = Instant::now() + PATIENCE;
     while !crossing.relay.is_cut() {
+        assert!(Instant::now() < patience, "it never came to write");
         let now = now(&crossing.direct).await;
         caller.send_by = within.map(|within| now + within);
         match crossing.cut_off.claim(&caller, claims).await {
@@ -341,7 +346,9 @@ async fn a_grant_whose_reply_was_lost_is_found_by_the_same_request() {
     crossing
         .relay
         .cut_at_reply_to(&claims[0].run_id.to_string());
+    let patience = Instant::now() + PATIENCE;
     while !crossing.relay.is_cut() {
+        assert!(Instant::now() < patience, "it never came to a reply");
         let lost = crossing.cut_off.claim(&caller, &claims).await;
         assert!(
             matches!(lost, Err(StoreError::Unreachable { .. })),
@@ -360,7 +367,9 @@ async fn a_grant_whose_reply_was_lost_is_found_by_the_same_request() {
     crossing
         .relay
         .cut_at_reply_to(&claims[0].run_id.to_string());
+    let patience = Instant::now() + PATIENCE;
     while !crossing.relay.is_cut() {
+        assert!(Instant::now() < patience, "it never came to a reply");
         let lost = crossing.cut_off.release(&caller, &releases).await;
         assert!(
             matches!(lost, Err(StoreError::Unreachable { .. })),

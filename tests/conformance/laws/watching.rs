@@ -7,6 +7,7 @@ use soloist::scheduler::lease::{
 };
 use soloist::scheduler::time::Timestamp;
 use soloist::store::{NeverStarted, ReplicaState, Standing, StoreEvent};
+use tokio::sync::broadcast::Receiver;
 
 use crate::bench::{
     Bench, PATIENCE, Peer, RETENTION, STEP, enrolment, info, job, later, release, renewal, run_id,
@@ -25,27 +26,39 @@ const CLOCKS_APART: Duration = Duration::from_millis(50);
 pub(crate) async fn a_hand_over_is_announced_to_every_replica<F: Fixture>(bench: &Bench<F>) {
     let peers = bench.replicas(3).await;
     let mut ears: Vec<_> = peers.iter().map(|peer| peer.store.events()).collect();
-    // What is told before anybody listens is lost: one hand-over after the other is told, until each
-    // was there for one.
+    // What is told before anybody listens is lost: one hand-over after the other is told, until all
+    // were there for one.
     let begun = Instant::now();
-    for turn in 0.. {
-        let claim = peers[0].first_claim(&format!("report-{turn}")).await;
-        peers[0].run(&claim, Outcome::HandedOver).await;
-        let mut deaf = Vec::new();
-        for mut ear in ears {
-            let heard = tokio::time::timeout(AT_ONCE, async {
-                while ear.recv().await.expect("the store lives") != StoreEvent::Opening {}
-            });
-            if heard.await.is_err() {
-                deaf.push(ear);
-            }
-        }
-        if deaf.is_empty() {
-            return;
-        }
+    let mut turn = 0;
+    while !all_hear_of_one(&peers[0], &mut ears, turn, AT_ONCE).await {
         assert!(begun.elapsed() < PATIENCE, "every replica hears of one");
-        ears = deaf;
+        turn += 1;
     }
+    // From then on each one is heard of.
+    let heard = all_hear_of_one(&peers[0], &mut ears, turn + 1, PATIENCE).await;
+    assert!(heard, "every replica hears of each");
+}
+
+async fn all_hear_of_one(
+    peer: &Peer,
+    ears: &mut [Receiver<StoreEvent>],
+    turn: usize,
+    within: Duration,
+) -> bool {
+    // What was told of the one before is no word of this one.
+    for ear in ears.iter_mut() {
+        while ear.try_recv().is_ok() {}
+    }
+    let claim = peer.first_claim(&format!("report-{turn}")).await;
+    peer.run(&claim, Outcome::HandedOver).await;
+    let mut all = true;
+    for ear in ears {
+        let heard = tokio::time::timeout(within, async {
+            while ear.recv().await.expect("the store lives") != StoreEvent::Opening {}
+        });
+        all &= heard.await.is_ok();
+    }
+    all
 }
 
 pub(crate) async fn an_observer_sees_what_ran_out_and_what_was_handed_over<F: Fixture>(

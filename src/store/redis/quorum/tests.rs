@@ -27,7 +27,9 @@ impl Scene {
         let server = RedisServer::start();
         let store = RedisStore::open(&server.url(), &fresh_namespace()).expect("a URL");
         // On a busy machine the first answer may take longer than is waited for one.
-        while store.keeping.server().await.is_err() {
+        let patience = std::time::Instant::now() + Duration::from_secs(20);
+        while let Err(error) = store.keeping.server().await {
+            assert!(std::time::Instant::now() < patience, "{error:?}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         Self { server, store }
